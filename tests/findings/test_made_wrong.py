@@ -965,6 +965,21 @@ def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
     assert [one.kind for one in told if one.kind == "weight-decay-dominates"] == is_told * ["weight-decay-dominates"]
 
 
+@pytest.mark.parametrize(("decay", "is_told"), [(10.0, True), (0.1, False)])
+def test_a_decay_that_takes_half_of_the_weights_is_told_of_few_recorded_steps(
+    decay: float, *, is_told: bool, tmp_path: Path
+) -> None:
+    """Adam's steps move small weights further than the decay does, and keep them from shrinking."""
+    model = nn.Sequential(nn.Linear(200, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 4))
+    optimizer = torch.optim.AdamW(model.parameters(), 5e-2, weight_decay=decay)
+
+    def of_noise(model: Any) -> Tensor:
+        return F.cross_entropy(model(torch.randn(64, 200)), torch.randint(4, (64,)))
+
+    told = found(tmp_path, model, optimizer, loss=of_noise, steps=100, log_freq=10)
+    assert [one.kind for one in told if one.kind == "weight-decay-dominates"] == is_told * ["weight-decay-dominates"]
+
+
 @pytest.mark.parametrize(
     ("every", "rate", "expected"),
     [

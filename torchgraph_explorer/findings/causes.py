@@ -22,6 +22,10 @@ _SETUP = (
     "softmax-over-batch",
     "normalised-over-batch",
     "batch-as-sequence",
+    "view-for-transpose",
+    "constant-input",
+    "normalised-alone",
+    "optimizer-recreated",
     "logits-before-nll",
     "targets-out-of-range",
     "targets-broadcast",
@@ -84,7 +88,14 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
         "overflow-ahead",
     ),
     "unused-module": ("expert-imbalance",),
-    "no-gradient": ("expert-imbalance",),
+    "no-gradient": (
+        "expert-imbalance",
+        "zero-init",
+        "normalised-alone",
+        "constant-input",
+        "dead-units",
+        "constant-output",
+    ),
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
@@ -110,6 +121,9 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
 
 _OF_THE_MODEL = (
     "dropout-extreme",
+    "norm-momentum",
+    "future-visible",
+    "answers-in-inputs",
     "softmax-before-loss",
     "activation-before-loss",
     "missing-nonlinearity",
@@ -193,9 +207,12 @@ _TOGETHER = (
     "batch-as-sequence",
     "dropout-extreme",
     "imbalanced-branches",
+    "norm-momentum",
     "normalisation-in-eval",
+    "normalised-alone",
     "softmax-over-batch",
     "symmetric-units",
+    "view-for-transpose",
 )
 """Kinds that many modules have for one reason: one stands for all, the first in time, then in order of execution."""
 

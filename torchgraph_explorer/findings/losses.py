@@ -31,6 +31,12 @@ MOVING = frozenset(
 )
 """Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
 
+LEAST_KNOWN = 2
+"""Steps at which it is known to which outputs gradients come."""
+
+BOTH_WAYS = 0.02
+"""Share of the gradients that draw up, and share of those that draw down, at least."""
+
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -53,7 +59,26 @@ def need_not_fall(evidence: Evidence) -> bool:
     names = [_words(name) for name in (*evidence.scalars, *labelled)]
     named = any(words & MOVING or ({"d", "g"} & words and "loss" in words) for words in names)
     in_turns = {one.optimizers for one in evidence.facts if one is not None and one.optimizers}
-    return named or len(in_turns) > 1
+    return named or len(in_turns) > 1 or _are_values_of_choices(evidence)
+
+
+def _are_values_of_choices(evidence: Evidence) -> bool:
+    """Whether gradients come to one of several outputs of each sample, up and down: the values of chosen actions.
+
+    What these are drawn to rises with the values themselves. Of the logarithms of probabilities of labels, all
+    gradients have the same sign.
+    """
+    several = any(
+        len(one.shape) == 2 and (one.shape[1] or 0) > 1
+        for call in evidence.places.calls
+        if not call.module and not call.call
+        for one in call.outputs
+    )
+    known = [one.numbers for one in evidence.training if one is not None and one.numbers is not None]
+    chosen = [one.rising for one in known if one.outputs == 1]
+    if not several or len(known) < LEAST_KNOWN or len(chosen) <= len(known) / 2:
+        return False
+    return BOTH_WAYS < sum(chosen) / len(chosen) < 1 - BOTH_WAYS
 
 
 def _words(name: str) -> set[str]:

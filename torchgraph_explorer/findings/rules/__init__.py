@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import activation_before_loss, softmax_before_loss
+from torchgraph_explorer.findings.rules.inputs import constant_input
 from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
@@ -29,11 +30,13 @@ from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_fal
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
 from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
+from torchgraph_explorer.findings.rules.norms import norm_momentum, normalised_alone
 from torchgraph_explorer.findings.rules.one_class import one_class_batches
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
+from torchgraph_explorer.findings.rules.recreated import optimizer_recreated
 from torchgraph_explorer.findings.rules.redrawn import weights_redrawn
 from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.scales import targets_not_scaled
@@ -44,6 +47,7 @@ from torchgraph_explorer.findings.rules.single_units import collapse, dead_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
+from torchgraph_explorer.findings.rules.tokens import answers_in_inputs, future_visible, padding_in_loss
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dropout_extreme,
@@ -51,6 +55,7 @@ from torchgraph_explorer.findings.rules.units import (
 )
 from torchgraph_explorer.findings.rules.untrained import frozen_untrained
 from torchgraph_explorer.findings.rules.updates import loss_scale_loop, update_too_large, update_too_small
+from torchgraph_explorer.findings.rules.views import view_for_transpose
 
 RULES: dict[str, Rule] = {
     "nan": nan,
@@ -65,6 +70,7 @@ RULES: dict[str, Rule] = {
     "zero-init": zero_init,
     "bad-init-scale": bad_init_scale,
     "input-not-normalised": input_not_normalised,
+    "constant-input": constant_input,
     "no-gradient": no_gradient,
     "unused-module": unused_module,
     "not-in-optimizer": not_in_optimizer,
@@ -90,6 +96,10 @@ RULES: dict[str, Rule] = {
     "one-class-batches": one_class_batches,
     "posterior-collapse": posterior_collapse,
     "batch-as-sequence": batch_as_sequence,
+    "view-for-transpose": view_for_transpose,
+    "future-visible": future_visible,
+    "answers-in-inputs": answers_in_inputs,
+    "padding-in-loss": padding_in_loss,
     "attention-logits-growing": attention_logits_growing,
     "attention-saturated": attention_saturated,
     "update-lost-to-rounding": update_lost_to_rounding,
@@ -102,10 +112,13 @@ RULES: dict[str, Rule] = {
     "normalisation-in-eval": normalisation_in_eval,
     "training-in-eval-mode": training_in_eval_mode,
     "batch-of-one": batch_of_one,
+    "norm-momentum": norm_momentum,
+    "normalised-alone": normalised_alone,
     "clipping-always": clipping_always,
     "weight-decay-dominates": weight_decay_dominates,
     "learning-rate-gone": learning_rate_gone,
     "betas-swapped": betas_swapped,
+    "optimizer-recreated": optimizer_recreated,
     "weights-redrawn": weights_redrawn,
     "missing-nonlinearity": missing_nonlinearity,
     "broken-tie": broken_tie,

@@ -13,6 +13,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.rules.heads import trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged
+from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import Series, TensorInfo
 
@@ -60,8 +61,11 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     So it is for `[n, 1]` predictions and `[n]` targets, whose squared differences are `[n, n]`. The loss is then
     larger than the square of these distances by the variance of the targets, which no prediction can make smaller.
     """
-    if need_not_fall(evidence):  # adversaries have one target for all
-        return
+    found = [] if need_not_fall(evidence) else [*_by_size(evidence)]  # adversaries have one target for all
+    yield from found or broadcast_order(evidence)
+
+
+def _by_size(evidence: Evidence) -> Iterator[Finding]:
     for one, info, column, norms in trained_outputs(evidence):
         if not _is_one_number(info):
             continue

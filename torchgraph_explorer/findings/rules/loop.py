@@ -35,6 +35,9 @@ decay is added to the gradient."""
 DECOUPLED_RATIO = 0.5
 """Decay over what a step changes, likewise, where the decay is applied to the weights."""
 
+DECAYED = 0.1
+"""Learning rate times weight decay: the share of the weights that a decoupled decay takes at each update."""
+
 SHRUNK = 0.8
 """The norm of the weights at the end over that at the beginning, at most."""
 
@@ -129,10 +132,11 @@ def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
     pairs = [(row, *_decay(evidence, row)) for row in rows]
     told = [(row, ratio, limit, norm) for row, ratio, limit, norm in pairs if np.isfinite(ratio)]
     early = told[: max(LEAST_ROWS, min(len(told) // 4, _until_shrunk([one[3] for one in told])))]
-    if len(told) < LEAST_ROWS or told[-1][3] > SHRUNK * told[0][3]:
+    if len(told) < LEAST_ROWS:
         return
     ratio, limit = np.median([one[1] for one in early]), np.median([one[2] for one in early])
-    if ratio < limit:
+    is_shrunk = told[-1][3] <= SHRUNK * told[0][3] and ratio >= limit
+    if not is_shrunk and not _takes_a_tenth(facts_at(evidence, rows[0])):
         return
     decay = max(group.weight_decay or 0 for group in facts_at(evidence, rows[0]).groups)
     yield finding(
@@ -140,11 +144,18 @@ def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
         "weight-decay-dominates",
         "warning",
         at=None,
-        rows=[one[0] for one in told if one[1] > limit],
+        rows=[one[0] for one in told if not is_shrunk or one[1] > limit],
         numbers={"ratio": ratio, "weight_decay": decay, "norm_first": told[0][3], "norm_last": told[-1][3]},
         text=f"A weight decay of {decay:g} pulls the weights to zero {ratio:.2g} times as hard as the gradient moves "
-        f"them at first; their norm has fallen from {told[0][3]:.3g} to {told[-1][3]:.3g}.",
+        f"them at first; their norm was {told[0][3]:.3g} then, and is {told[-1][3]:.3g} at the end.",
         advice="Lower `weight_decay`: 0.01 to 0.1 is usual with AdamW, 1e-4 with SGD and Adam.",
+    )
+
+
+def _takes_a_tenth(facts: TrainingFacts) -> bool:
+    """Whether decay alone takes a tenth of the weights at each update: these only know the last few steps."""
+    return any(
+        one.is_decoupled and (one.learning_rate or 0) * (one.weight_decay or 0) >= DECAYED for one in facts.groups
     )
 
 

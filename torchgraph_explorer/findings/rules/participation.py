@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
+from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
 LEAST_UNCHANGED = 4
@@ -46,6 +47,37 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back.",
             advice="Look for `.detach()`, `.item()`, `.data`, `torch.no_grad()`, or a result that the loss does not "
             "depend on. If it is frozen on purpose, set `requires_grad=False`.",
+        )
+    yield from _zeros(evidence)
+
+
+def _zeros(evidence: Evidence) -> Iterator[Finding]:
+    """Modules that ran, and to whose matrices only zeros came back at each recorded step, while others get more."""
+    graded: dict[str, list[bool]] = {}
+    for column in evidence.of_kind("grad", "param"):
+        one = evidence.series[column]
+        info = evidence.places.tensor(one)
+        norms = evidence.column("l2_norm", column)
+        norms = norms[np.isfinite(norms)]
+        if dimensions(info) > 1 and info is not None and info.requires_grad and len(norms) >= LEAST_UNCHANGED:
+            graded.setdefault(one.module, []).append(not norms.any())
+    is_zero = {module: all(flags) for module, flags in graded.items()}
+    if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
+        return  # where it gets lost on its way to the first layers, that is told
+    for module in sorted((one for one, zero in is_zero.items() if zero), key=evidence.places.order):
+        if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
+            continue
+        yield finding(
+            evidence,
+            "no-gradient",
+            "warning",
+            at=module,
+            rows=range(len(evidence)),
+            numbers={"parameters": len(graded[module])},
+            text=f"{named(module)} runs, and what comes back to its weights is zero at all recorded steps: what it "
+            "gives makes no difference to the loss.",
+            advice="Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as "
+            "`p / p` of a ratio whose old value was not detached.",
         )
 
 

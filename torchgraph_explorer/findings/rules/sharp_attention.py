@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.heads import ERRORS, MOST_ERROR, WITHIN, lie_within
 from torchgraph_explorer.findings.rules.optimizer import is_as_made
 from torchgraph_explorer.findings.rules.rule import finding, named
@@ -28,30 +30,52 @@ def attention_saturated(evidence: Evidence) -> Iterator[Finding]:
     if int(evidence.steps[0]) != 0 or not _begins_anew(evidence):
         return
     told: set[str] = set()
-    for column in sorted(_attentions(evidence), key=lambda one: _order(evidence, evidence.series[one])):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        around = one.module.rpartition(".")[0]
-        if info is None or around in told:
-            continue
-        length = float(info.shape[-1] or 0)
-        sharpness = length * float(evidence.rms[0, column]) ** 2
-        keys = length * (1 - float(evidence.zero_shares[0, column]))
-        if sharpness > SHARP and keys >= LEAST_KEYS:
-            told.add(around)
+    for one in _seen(evidence):
+        if one.around not in told and one.sharpness > SHARP and one.keys >= LEAST_KEYS:
+            told.add(one.around)
             yield finding(
                 evidence,
                 "attention-saturated",
                 "warning",
-                at=one,
+                at=one.at,
                 rows=[0],
-                numbers={"sharpness": sharpness, "keys": keys},
-                text=f"Before anything is learned, the attention in {named(around)} gives nearly all weight to one key "
-                f"of {keys:.0f}: the squares of a query's weights sum to {sharpness:.2g} in the mean. Such a softmax "
-                "passes hardly any gradient.",
+                numbers={"sharpness": one.sharpness, "keys": one.keys},
+                text=f"Before anything is learned, the attention in {named(one.around)} gives nearly all weight to one "
+                f"key of {one.keys:.0f}: the squares of a query's weights sum to {one.sharpness:.2g} in the mean. Such "
+                "a softmax passes hardly any gradient.",
                 advice="Divide queries times keys by the root of their number of features, as "
                 "`F.scaled_dot_product_attention` does, or normalise what goes into them.",
             )
+
+
+class _Attention(NamedTuple):
+    """Weights of attention at step 0.
+
+    Attributes:
+        at: What to name: their series, or the module in which a function makes them.
+        around: The module that they are of.
+        sharpness: Sum of the squares of a query's weights.
+        keys: How many of these are not zero.
+    """
+
+    at: Series | str
+    around: str
+    sharpness: float
+    keys: float
+
+
+def _seen(evidence: Evidence) -> Iterator[_Attention]:
+    """Those that a module takes or gives, then those that were seen while the first step was traced."""
+    for column in sorted(_attentions(evidence), key=lambda one: _order(evidence, evidence.series[one])):
+        one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
+        length = float((info.shape[-1] if info else None) or 0)
+        sharpness = length * float(evidence.rms[0, column]) ** 2
+        yield _Attention(
+            one, one.module.rpartition(".")[0], sharpness, length * (1 - float(evidence.zero_shares[0, column]))
+        )
+    for row, seen in operations(evidence, "attention"):
+        if row == 0:
+            yield _Attention(seen.module, seen.module, *seen.numbers[1:3])
 
 
 def _order(evidence: Evidence, one: Series) -> int:

@@ -36,6 +36,9 @@ AS_LOGGED = 0.02
 OFTEN = 0.5
 """Share of the steps at which the error has to be larger than the range."""
 
+MARGIN = 0.1
+"""Of the range, beyond which a target is out of it for more than rounding."""
+
 STOPPED = 0.5
 """Share of the squared error, over the second half of the steps, of which a ReLU at the end stops the gradient."""
 
@@ -90,7 +93,8 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
         bounded = _bounded_by(evidence, column)
         if bounded is not None:
             name, (low, high) = bounded
-            if (errors.values > (high - low) ** 2).mean() >= OFTEN:
+            beyond = _share_beyond(evidence, low, high)
+            if (errors.values > (high - low) ** 2).mean() >= OFTEN or beyond >= OFTEN:
                 error = float(np.sqrt(np.median(errors.values)))
                 yield _out_of_range(evidence, one, errors.rows, name=name, error=error)
         elif sample_size(info) == 1:
@@ -98,6 +102,14 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
                 yield _below_zero(evidence, one, errors.rows, stopped=float(np.median(stopped[late])))
+
+
+def _share_beyond(evidence: Evidence, low: float, high: float) -> float:
+    """The share of the steps, of those at which targets were looked at, with some far out of this range."""
+    known = [one.targets for one in evidence.training if one is not None and one.targets is not None]
+    margin = MARGIN * (high - low)
+    beyond = [least < low - margin or most > high + margin for least, most in known]
+    return sum(beyond) / len(beyond) if len(beyond) >= LEAST_ROWS else 0.0
 
 
 def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | None:
@@ -174,7 +186,7 @@ def _out_of_range(evidence: Evidence, one: Series, rows: Rows, *, name: str, err
         at=one,
         rows=rows,
         numbers={"root_mean_squared_error": error, "low": low, "high": high},
-        text=f"The targets are not in the range of the model's outputs, which a {name} keeps between {low:g} and "
-        f"{high:g}: the error is {error:.3g} in the root mean square, and cannot be above {high - low:g} else.",
+        text=f"There are targets out of the range of the model's outputs, which a {name} keeps between {low:g} and "
+        f"{high:g}: the error is {error:.3g} in the root mean square.",
         advice=f"Leave out the {name} at the end of the network, or scale the targets to its range.",
     )

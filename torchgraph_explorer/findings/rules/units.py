@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series, TensorInfo
@@ -184,22 +185,32 @@ def _has_one_element(info: TensorInfo | None) -> bool:
 
 
 def dropout_extreme(evidence: Evidence) -> Iterator[Finding]:
-    """A dropout layer drops nearly everything."""
-    for name in sorted(evidence.places.called, key=evidence.places.order):
-        if "Dropout" not in evidence.places.class_of(name):
-            continue
-        dropped = _number(evidence.places.option(name, "p"))
+    """A dropout layer, or function, drops nearly everything."""
+    for name, dropped, row in _dropouts(evidence):
         if MOST_DROPPED <= dropped <= 1:
             yield finding(
                 evidence,
                 "dropout-extreme",
                 "warning",
                 at=name,
-                rows=range(len(evidence)),
+                rows=range(row, len(evidence)),
                 numbers={"p": dropped},
                 text=f"{named(name)} drops {dropped:.0%} of its inputs and scales up the rest.",
                 advice="Use a share of 0.1 to 0.5. `p` is the share that is dropped, not the one that is kept.",
             )
+
+
+def _dropouts(evidence: Evidence) -> Iterator[tuple[str, float, int]]:
+    """Each module that drops something, which share, and the row at which that was seen."""
+    places = evidence.places
+    layers = {name for name in places.called if "Dropout" in places.class_of(name)}
+    for name in sorted(layers, key=places.order):
+        yield name, _number(places.option(name, "p")), 0
+    told: set[str] = set()
+    for row, one in operations(evidence, "dropout"):
+        if one.module not in layers | told and one.numbers[0] >= MOST_DROPPED:
+            told.add(one.module)
+            yield one.module, one.numbers[0], row
 
 
 def _number(text: str | None) -> float:

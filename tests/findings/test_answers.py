@@ -1,0 +1,450 @@
+"""What gradients at the output tell of the targets, and operations between the modules of the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tests.tables import matrix
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.capture.facts.operations import swaps_sizes
+from torchgraph_explorer.finding import Finding
+
+STEPS, WORDS, LENGTH, WIDTH, SAMPLES = 12, 12, 18, 16, 10
+BEGIN, PADDING = 1, 0
+
+Loop = Callable[[], tuple[nn.Module, Callable[[], "Tensor | None"]]]
+"""Makes a model, and what gives the loss of each step."""
+
+
+class Attention(nn.Module):
+    """One layer of attention, written out as people do."""
+
+    def __init__(
+        self, *, mask: bool = True, heads: Callable[[Tensor], Tensor] | None = None, scale: float = 0.5
+    ) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.mask, self.scale = mask, scale
+        self.heads = heads or (lambda x: x.view(*x.shape[:2], 4, 4).transpose(1, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = map(self.heads, self.qkv(x).chunk(3, -1))
+        logits = query @ key.mT * self.scale
+        if self.mask:
+            logits = logits + torch.full(logits.shape[-2:], -math.inf).triu(1)
+        result: Tensor = (logits.softmax(-1) @ value).transpose(1, 2).reshape(x.shape)
+        return result
+
+
+class Fused(nn.Module):
+    """The same by torch's function."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.qkv, self.options = nn.Linear(WIDTH, 3 * WIDTH), options
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (one[:, None] for one in self.qkv(x).chunk(3, -1))
+        result: Tensor = F.scaled_dot_product_attention(query, key, value, **self.options)[:, 0]
+        return result
+
+
+class Recurrent(nn.Module):
+    def __init__(self, *, both_ways: bool) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(WIDTH, WIDTH // 2 if both_ways else WIDTH, batch_first=True, bidirectional=both_ways)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.rnn(x)[0]
+        return result
+
+
+class Reader(nn.Module):
+    """Logits for each token."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, WIDTH, padding_idx=PADDING)
+        self.place = nn.Parameter(torch.randn(LENGTH, WIDTH))
+        self.inner, self.head = inner, nn.Linear(WIDTH, WORDS)
+
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
+        x = self.embed(tokens) + self.place
+        result: Tensor = self.head(x + self.inner(x))
+        return result
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder, or an autoencoder: then nothing is handed to the decoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WORDS)
+        self.encoder, self.decoder = (nn.GRU(WIDTH, WIDTH, batch_first=True) for _ in range(2))
+
+    def forward(self, source: Tensor, given: Tensor | None = None) -> Tensor:
+        state = self.encoder(self.embed(source))[1]
+        x = state[0][:, None].expand(-1, LENGTH, -1) if given is None else self.embed(given)
+        result: Tensor = self.head(self.decoder(x, state)[0])
+        return result
+
+
+def text(length: int = LENGTH + 1) -> Tensor:
+    return torch.randint(2, WORDS, (SAMPLES, length))
+
+
+def entropy(logits: Tensor, targets: Tensor, **options: Any) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), **options)
+
+
+def language(inner: Callable[[], nn.Module], *, shift: int = 1, hand_over: bool = False) -> Loop:
+    """Asks for the token `shift` places on."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Reader(inner())
+
+        def loss() -> Tensor:
+            tokens = text()
+            given, targets = tokens[:, :LENGTH], tokens[:, shift : LENGTH + shift]
+            return entropy(model(given, targets) if hand_over else model(given), targets)
+
+        return model, loss
+
+    return make
+
+
+def sorting() -> tuple[nn.Module, Callable[[], Tensor]]:
+    """Each place has to see all others."""
+    model = Reader(Attention(mask=False))
+
+    def loss() -> Tensor:
+        tokens = text(LENGTH)
+        return entropy(model(tokens), tokens.sort(1).values)
+
+    return model, loss
+
+
+def padded(**options: Any) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Reader(Attention())
+
+        def loss() -> Tensor:
+            tokens = text()
+            tokens[torch.arange(LENGTH + 1) >= torch.randint(2, 4, (SAMPLES, 1))] = PADDING
+            return entropy(model(tokens[:, :-1]), tokens[:, 1:], **options)
+
+        return model, loss
+
+    return make
+
+
+def translation(*, given: str) -> Loop:
+    """Sorted tokens, or a copy, of which the decoder is given `nothing`, those before each, or the answers."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Translator()
+
+        def loss() -> Tensor:
+            source = text(LENGTH)
+            answers = source if given in {"a copy", "nothing"} else source.sort(1).values
+            before = torch.cat([torch.full((SAMPLES, 1), BEGIN), answers[:, :-1]], 1)
+            handed = {"nothing": (), "the answers": (answers,)}.get(given, (before,))
+            return entropy(model(source, *handed), answers)
+
+        return model, loss
+
+    return make
+
+
+def heads_by_view(x: Tensor) -> Tensor:
+    return x.reshape(len(x), 4, LENGTH, 4)
+
+
+class LastState(nn.Module):
+    """The last states of both directions to a head."""
+
+    def __init__(self, join: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.rnn, self.head, self.join = nn.LSTM(4, 6, bidirectional=True, batch_first=True), nn.Linear(12, 3), join
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.join(self.rnn(x)[1][0]))
+        return result
+
+
+def states(join: Callable[[Tensor], Tensor]) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = LastState(join)
+        return model, lambda: F.cross_entropy(model(torch.randn(SAMPLES, 5, 4)), torch.randint(3, (SAMPLES,)))
+
+    return make
+
+
+def huber(found: Tensor, wanted: Tensor) -> Tensor:
+    """As `F.smooth_l1_loss`, which warns where sizes differ."""
+    apart = (found - wanted).abs()
+    return torch.where(apart < 1, apart**2 / 2, apart - 0.5).mean()
+
+
+def numbers(error: Callable[[Tensor, Tensor], Tensor], *, targets: Callable[[Tensor], Tensor] | None = None) -> Loop:
+    """A regression with numbers of which some are far away."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+
+        def loss() -> Tensor:
+            x = torch.randn(24, 4)
+            return error(model(x), targets(x) if targets else x.sum(1))
+
+        return model, loss
+
+    return make
+
+
+def values(*, broadcast: bool) -> Loop:
+    """Values of actions: what they are drawn to rises with them."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
+        rise = iter(range(10_000))
+
+        def loss() -> Tensor:
+            x = torch.randn(24, 4)
+            chosen = model(x).gather(1, torch.randint(3, (24, 1)))
+            rewards = x.sum(1) * (1 + 0.05 * next(rise))
+            return huber(chosen if broadcast else chosen[:, 0], rewards)
+
+        return model, loss
+
+    return make
+
+
+class Dropping(nn.Module):
+    """Drops by a function, or hides with noise of its own."""
+
+    def __init__(self, drop: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.last, self.drop = nn.Linear(4, 16), nn.Linear(16, 3), drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.last(self.drop(F.relu(self.first(x))))
+        return result
+
+
+def hide_most(x: Tensor) -> Tensor:
+    return x * torch.empty_like(x).bernoulli_(0.1)
+
+
+def classes(make: Callable[[], nn.Module], *, scale: float = 1.0) -> Loop:
+    def begin() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = make()
+        return model, lambda: F.cross_entropy(model(scale * torch.randn(SAMPLES, 4)), torch.randint(3, (SAMPLES,)))
+
+    return begin
+
+
+class TwoHeads(nn.Module):
+    """A policy and a value; or a head whose result counts nothing, as where all ranks have to have gradients."""
+
+    def __init__(self, *, adds_unused: bool = False) -> None:
+        super().__init__()
+        self.body, self.policy, self.value = nn.Linear(4, 8), nn.Linear(8, 2), nn.Linear(8, 1)
+        self.spare = nn.Linear(8, 2) if adds_unused else None
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = torch.tanh(self.body(x))
+        spare = 0.0 if self.spare is None else 0.0 * self.spare.weight.sum()
+        return self.policy(h).log_softmax(1) + spare, self.value(h)[:, 0]
+
+
+def ratios(*, detach: bool, adds_unused: bool = False) -> Loop:
+    """The ratio of new and old probabilities, where the old ones are those of the same pass."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = TwoHeads(adds_unused=adds_unused)
+
+        def loss() -> Tensor:
+            logs, value = model(torch.randn(SAMPLES, 4))
+            old = logs.detach() if detach else logs
+            return ((logs - old).exp()[:, 0] * torch.randn(SAMPLES)).mean() + (value - 1).pow(2).mean()
+
+        return model, loss
+
+    return make
+
+
+def rebuilt(low: float) -> Loop:
+    """An autoencoder that ends with a sigmoid, of numbers that are `low` at least."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = nn.Sequential(nn.Linear(8, 8), nn.Sigmoid())
+
+        def loss() -> Tensor:
+            x = low + (1 - low) * torch.rand(SAMPLES, 8)
+            return F.mse_loss(model(x), x)
+
+        return model, loss
+
+    return make
+
+
+ANSWERS: dict[str, tuple[Loop, str, str]] = {
+    "attention without a mask": (language(lambda: Attention(mask=False)), "future-visible", "inner"),
+    "torch's attention without a mask": (language(Fused), "future-visible", "inner"),
+    "recurrence both ways": (language(lambda: Recurrent(both_ways=True)), "future-visible", "inner.rnn"),
+    "answers that are not shifted": (language(Attention, shift=0), "answers-in-inputs", ""),
+    "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
+    "padding that counts": (padded(), "padding-in-loss", ""),
+    "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),
+    "states by a view": (states(lambda h: h.view(SAMPLES, -1)), "view-for-transpose", ""),
+    "one error for all targets": (numbers(huber), "targets-broadcast", ""),
+    "values of actions for all": (values(broadcast=True), "targets-broadcast", ""),
+    "a function that drops most": (
+        classes(lambda: Dropping(lambda x: F.dropout(x, 0.9))),
+        "dropout-extreme",
+        "",
+    ),
+    "logits that are not scaled": (language(lambda: Attention(scale=12)), "attention-saturated", "inner"),
+    "a ratio of a number to itself": (ratios(detach=False), "no-gradient", "policy"),
+    "targets below zero for a sigmoid": (rebuilt(-0.6), "targets-out-of-range", ""),
+    "one number over which is normalised": (
+        classes(lambda: nn.Sequential(nn.Linear(4, 1), nn.LayerNorm(1), nn.Linear(1, 3))),
+        "normalised-alone",
+        "1",
+    ),
+    "the momentum of Keras": (
+        classes(lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, momentum=0.99), nn.Linear(8, 3))),
+        "norm-momentum",
+        "1",
+    ),
+    "inputs of zeros": (classes(lambda: nn.Linear(4, 3), scale=0), "constant-input", ""),
+}
+
+SOUND: dict[str, Loop] = {
+    "attention with a mask": language(Attention),
+    "torch's attention with a flag": language(lambda: Fused(is_causal=True)),
+    "torch's attention with a mask": language(
+        lambda: Fused(attn_mask=torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril())
+    ),
+    "recurrence one way": language(lambda: Recurrent(both_ways=False)),
+    "targets that are handed to the model": language(Attention, hand_over=True),
+    "sorted tokens": sorting,
+    "a translation": translation(given="those before"),
+    "a copy": translation(given="a copy"),
+    "an autoencoder": translation(given="nothing"),
+    "padding that does not count": padded(ignore_index=PADDING),
+    "states side by side": states(lambda h: torch.cat([h[0], h[1]], 1)),
+    "one error for one target": numbers(lambda found, wanted: huber(found[:, 0], wanted)),
+    "one target for all": numbers(
+        lambda found, wanted: huber(found[:, 0], wanted),
+        targets=lambda x: (4 * x.mean() + torch.randn(())).expand(24),
+    ),
+    "values of actions": values(broadcast=False),
+    "a function that drops little": classes(lambda: Dropping(lambda x: F.dropout(x, 0.2))),
+    "noise that hides most": classes(lambda: Dropping(hide_most)),
+    "a ratio to an old number": ratios(detach=True),
+    "weights that count nothing": ratios(detach=True, adds_unused=True),
+    "targets of a sigmoid": rebuilt(0.0),
+}
+
+
+def told(loop: Loop, folder: Path, *, every: int = 1, log: bool = True) -> list[Finding]:
+    """What is told of a training."""
+    torch.manual_seed(0)
+    model, loss_of = loop()
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    steps = STEPS * (5 if every == 1 else every)
+    with watch(model, log_freq=every, backend="record", logdir=str(folder), run="run", verbose=False) as watcher:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = loss_of()
+            assert loss is not None
+            loss.backward()
+            optimizer.step()
+            if log:
+                watcher.log({"loss": loss})
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "every"), matrix(ANSWERS, [1, 7]))
+def test_a_fault_between_the_modules_or_in_the_targets_is_told(name: str, every: int, tmp_path: Path) -> None:
+    loop, kind, module = ANSWERS[name]
+    found = [(one.kind, one.module) for one in told(loop, tmp_path, every=every) if one.severity != "info"]
+    assert (kind, module) in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "every"), matrix(SOUND, [1, 7]))
+def test_of_what_comes_close_to_it_nothing_is_told(name: str, every: int, tmp_path: Path) -> None:
+    ours = {kind for _, kind, _ in ANSWERS.values()} | {"loss-diverging"}
+    assert [one for one in told(SOUND[name], tmp_path, every=every) if one.kind in ours] == []
+
+
+def optimizers(*, each: int, kind: type[torch.optim.Optimizer]) -> Callable[[nn.Module], Iterator[Any]]:
+    """The optimizer of each step; a new one every so many steps."""
+
+    def these(model: nn.Module) -> Iterator[torch.optim.Optimizer]:
+        step = 0
+        while True:
+            if step % each == 0:
+                optimizer = kind(model.parameters(), lr=1e-3)  # type: ignore[call-arg]
+            step += 1
+            yield optimizer
+
+    return these
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("of_step", "every", "is_told"),
+    [
+        pytest.param(optimizers(each=1, kind=torch.optim.Adam), 1, True, id="at each step"),
+        pytest.param(optimizers(each=1, kind=torch.optim.Adam), 5, True, id="at each step, few recorded"),
+        pytest.param(optimizers(each=5, kind=torch.optim.Adam), 5, False, id="at each recorded step"),
+        pytest.param(optimizers(each=1, kind=torch.optim.SGD), 1, False, id="with nothing to forget"),
+        pytest.param(optimizers(each=1000, kind=torch.optim.Adam), 1, False, id="once"),
+    ],
+)
+def test_an_optimizer_that_is_made_anew_at_each_step_is_told(
+    of_step: Callable[[nn.Module], Iterator[Any]], every: int, *, is_told: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3)
+    with watch(model, log_freq=every, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for optimizer, _ in zip(of_step(model), range(30), strict=False):
+            optimizer.zero_grad()
+            F.cross_entropy(model(torch.randn(8, 4)), torch.randint(3, (8,))).backward()
+            optimizer.step()
+    found = {one.kind for one in open_run(str(tmp_path / "run")).model().findings()}
+    assert ("optimizer-recreated" in found) == is_told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_one"),
+    [
+        ((32, 10, 64), (32, 64, 10), True),
+        ((8, 28, 28, 3), (8, 3, 28, 28), True),
+        ((16, 32, 64), (16, 4, 32, 16), True),
+        ((16, 4, 32, 16), (16, 32, 64), True),
+        ((2, 32, 64), (32, 128), True),
+        ((16, 32, 64), (16, 32, 4, 16), False),
+        ((16, 32, 4, 16), (16, 32, 64), False),
+        ((32, 10, 64), (320, 64), False),
+        ((32, 1, 8, 8), (32, 64), False),
+        ((32, 1, 64), (32, 64, 1), False),
+        ((64, 128), (128, 64), False),
+    ],
+)
+def test_a_view_that_looks_like_a_transpose_is_noted(
+    before: tuple[int, ...], after: tuple[int, ...], *, is_one: bool
+) -> None:
+    assert swaps_sizes(before, after) == is_one

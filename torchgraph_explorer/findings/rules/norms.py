@@ -1,0 +1,62 @@
+"""Normalisations whose options leave them nothing to normalise, or nothing to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.rule import finding, named
+
+MOST_MOMENTUM = 0.9
+"""Share of the running statistics that a batch replaces. In Keras, the same number is the share that stays."""
+
+_OVER_FEATURES = frozenset({"LayerNorm", "RMSNorm"})
+
+
+def norm_momentum(evidence: Evidence) -> Iterator[Finding]:
+    """The running statistics of a batch normalisation are those of the last batch alone."""
+    for name in sorted(evidence.places.called, key=evidence.places.order):
+        if "BatchNorm" not in evidence.places.class_of(name):
+            continue
+        momentum = _number(evidence.places.option(name, "momentum"))
+        if momentum >= MOST_MOMENTUM and evidence.places.option(name, "track_running_stats") == "True":
+            yield finding(
+                evidence,
+                "norm-momentum",
+                "warning",
+                at=name,
+                rows=range(len(evidence)),
+                numbers={"momentum": momentum},
+                text=f"Each batch replaces {momentum:.0%} of the running statistics of {named(name)}: in eval mode it "
+                "normalises by those of the last batch alone.",
+                advice="Use `momentum=0.1` or less. It is the share of the new batch; in Keras and TensorFlow, it is "
+                "that of the old statistics: 0.99 there is 0.01 here.",
+            )
+
+
+def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
+    """A normalisation over a single element gives the same for every input."""
+    places = evidence.places
+    for name in sorted(places.called, key=places.order):
+        if places.class_of(name) in _OVER_FEATURES and any(
+            value == "(1,)" for _, value in places.modules[name].extra_repr
+        ):
+            yield finding(
+                evidence,
+                "normalised-alone",
+                "warning",
+                at=name,
+                rows=range(len(evidence)),
+                numbers={"elements": 1},
+                text=f"{named(name)} normalises over a single element, of which nothing is left but its sign at most: "
+                "its output is the same whatever comes in, and no gradient comes back.",
+                advice="Normalise over the features before they become one number, or leave it out.",
+            )
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")

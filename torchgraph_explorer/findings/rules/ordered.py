@@ -1,0 +1,69 @@
+"""Gradients that depend on nothing but the prediction: each one is compared with the targets of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.schema import NumberAnswers
+
+LEAST_STEPS = 3
+"""Recorded steps at which gradients differ, and are not on a line."""
+
+LEAST_SPREAD = 0.01
+"""Gradients that are all the same are in order, too."""
+
+LEAST_VARYING = 1e-4
+"""Standard deviation of the predictions over their root mean square."""
+
+BENT = 1e-4
+"""Beyond rounding. A distance from one target for all has gradients on a line."""
+
+
+def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
+    """The larger a prediction of a batch, the further it is drawn down, at all steps, and by a rule that changes.
+
+    So it is if each prediction is compared with all targets, whatever the error: the sum of its distances from these
+    rises with it. With one target for each, the order is that of the errors. With a single target for all, as of an
+    adversary, the prediction that is not drawn at all is the same at all steps, or the gradients lie on a line.
+    """
+    rows = rows_with(evidence, lambda one: one.numbers is not None)
+    known = [found for row in rows if (found := facts_at(evidence, row).numbers) is not None]
+    if not all(one.outputs == 1 and one.drops == 0 for one in known) or _are_constant(evidence):
+        return
+    if sum(one.spread > LEAST_SPREAD and one.bend > BENT for one in known) < LEAST_STEPS or not _moves(known):
+        return
+    samples = known[-1].samples
+    yield finding(
+        evidence,
+        "targets-broadcast",
+        "warning",
+        at="",
+        rows=rows,
+        numbers={"samples": samples, "steps": len(rows)},
+        text=f"At all {len(rows)} steps that were looked at, the gradients of the {samples} predictions of a batch are "
+        "in the order of these: each prediction is compared with the targets of all samples, as where predictions "
+        "`[n, 1]` and targets `[n]` broadcast to `[n, n]`. So the model can only learn what is right for all.",
+        advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
+        "`y.unsqueeze(1)`. torch warns of it when the loss is first computed.",
+    )
+
+
+def _are_constant(evidence: Evidence) -> bool:
+    """Whether the predictions of a batch are all the same, but for rounding: any order is one of these."""
+    columns = [one.column for one in trained_outputs(evidence)]
+    with np.errstate(all="ignore"):
+        varies = [np.nanmedian(evidence.column("std", one) / evidence.rms[:, one]) > LEAST_VARYING for one in columns]
+    return not any(varies)
+
+
+def _moves(known: list[NumberAnswers]) -> bool:
+    """Whether the prediction that would get no gradient differs between steps: some are drawn up, others down."""
+    between = [(one.below, one.above) for one in known if 0 < one.rising < 1]
+    return len(between) > 1 and max(low for low, _ in between) > min(high for _, high in between)

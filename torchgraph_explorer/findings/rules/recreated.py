@@ -1,0 +1,54 @@
+"""An optimizer that is made anew at each step, and so forgets what it had gathered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.rule import finding
+
+LEAST_ROWS = 4
+"""Recorded updates by optimizers of the class."""
+
+OFTEN = 0.75
+"""New optimizers for each step, between the first and the last of these."""
+
+STATELESS = frozenset({"SGD", "LBFGS"})
+"""Classes that have nothing to forget without momentum, or gather it within a step."""
+
+_NAME = re.compile(r"^(.*?)(?: #(\d+))?$")
+"""An optimizer's name: its class, and from the second one of the class on, how many there were."""
+
+
+def optimizer_recreated(evidence: Evidence) -> Iterator[Finding]:
+    """Nearly each update is the first one of an optimizer.
+
+    Optimizers are numbered in the order of their first steps, recorded or not.
+    """
+    numbers: dict[str, list[tuple[int, int]]] = {}
+    for row, facts in enumerate(evidence.facts):
+        for name in facts.optimizers if facts is not None else ():
+            match = _NAME.match(name)
+            assert match is not None
+            numbers.setdefault(match[1], []).append((row, int(match[2] or 1)))
+    for kind, seen in numbers.items():
+        rows = [row for row, _ in seen]
+        steps = int(evidence.steps[rows[-1]] - evidence.steps[rows[0]])
+        made = seen[-1][1] - seen[0][1]
+        is_new = len({number for _, number in seen}) == len(seen)
+        if kind in STATELESS or len(seen) < LEAST_ROWS or not is_new or made < OFTEN * steps:
+            continue
+        yield finding(
+            evidence,
+            "optimizer-recreated",
+            "warning",
+            at=None,
+            rows=rows,
+            numbers={"optimizers": made + 1, "steps": steps + 1},
+            text=f"{made + 1} different optimizers of the class {kind} have made {steps + 1} updates: a new one is "
+            "made at each step, which knows nothing of the gradients before. The first update of Adam is as large as "
+            "the learning rate in each direction, however small the gradient.",
+            advice="Make the optimizer once, before the loop.",
+        )

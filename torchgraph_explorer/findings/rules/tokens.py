@@ -1,0 +1,187 @@
+"""Models of sequences of tokens that are given what they are to answer, or are taught padding.
+
+The gradient at the logits tells the right answers, which are compared with the tokens that the model was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.schema import Operation
+
+ALL = 0.99
+"""Share of the positions, at each step, whose answer is such a token."""
+
+ALIKE = 0.9
+"""Share from which on that may be so."""
+
+VISIBLE = 0.01
+"""Weight that a query gives to later keys, in the mean."""
+
+PADDED, OFTEN_PADDED = 0.1, 0.5
+"""Shares of the positions that are of padding, behind the first one: worth a look, and most of what is learned."""
+
+_RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
+
+
+class _Input(NamedTuple):
+    """An input of tokens that an embedding takes as it is.
+
+    Attributes:
+        path: Its path.
+        length: Its second size; 0 if that varies.
+        following: Smallest share of the positions whose answer is its next token.
+        same: Smallest share of those whose answer is the token at the same place.
+        most: The largest token.
+    """
+
+    path: str
+    length: int
+    following: float
+    same: float
+    most: float
+
+
+def future_visible(evidence: Evidence) -> Iterator[Finding]:
+    """The answers are the next tokens of the input, and attention or recurrence goes both ways: the model sees them."""
+    inputs = [one for one in _inputs(evidence) if one.most > 1]
+    for one in inputs:
+        others = [each for each in inputs if each.path != one.path]
+        if one.following < ALL or not one.length or any(each.length in {0, one.length} for each in others):
+            continue
+        looking = _looks_ahead(evidence, one.length) or (None if others else _goes_both_ways(evidence))
+        if looking is None:
+            continue
+        module, row = looking
+        yield finding(
+            evidence,
+            "future-visible",
+            "warning",
+            at=module,
+            rows=range(row, len(evidence)),
+            numbers={"share": one.following},
+            text=f"The right answer at each place is the next token of `{one.path}`, and {named(module)} lets each "
+            "place see the tokens after it: the model can read off the answers, and will not have them when it is "
+            "used.",
+            advice="Mask the keys after each query (`is_causal=True`, or a triangular mask), or let the recurrence go "
+            "one way only.",
+        )
+        return
+
+
+def _looks_ahead(evidence: Evidence, length: int) -> tuple[str, int] | None:
+    """The first module whose attention sees later places of such a sequence, and the row at which that was seen."""
+    for row, one in operations(evidence, "attention"):
+        if one.before == (length, length) and one.numbers[0] > VISIBLE:
+            return one.module, row
+    return None
+
+
+def _goes_both_ways(evidence: Evidence) -> tuple[str, int] | None:
+    places = evidence.places
+    for call in places.calls:
+        if places.class_of(call.module) in _RECURRENT and places.option(call.module, "bidirectional") == "True":
+            return call.module, 0
+    return None
+
+
+def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
+    """The answer at each place is the very token that the model is given there.
+
+    So it is for an autoencoder, too. But that has no causal attention over these tokens alone; and what is decoded
+    beside another input is given the tokens before, not those that are asked for.
+    """
+    inputs = [one for one in _inputs(evidence) if one.most > 1]
+    given = [one for one in inputs if one.same >= ALL]
+    if not given:
+        return
+    others = [one for one in inputs if one not in given]
+    is_fault = (
+        _is_causal(evidence, given) if not others else all(max(one.following, one.same) < ALIKE for one in others)
+    )
+    if is_fault:
+        yield finding(
+            evidence,
+            "answers-in-inputs",
+            "warning",
+            at="",
+            rows=range(len(evidence)),
+            numbers={"share": given[0].same},
+            text=f"The right answer at each place is the token of `{given[0].path}` at the same place: the model is "
+            "given what it is asked for, and need only copy it.",
+            advice="Shift them: hand the model the tokens without the last one, and ask for those without the first "
+            "one, `model(tokens[:, :-1])` and `tokens[:, 1:]`.",
+        )
+
+
+def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
+    """Whether there is attention, all of it over these sequences, and none sees later places."""
+    lengths = {(one.length, one.length) for one in inputs}
+    found: list[Operation] = [one for _, one in operations(evidence, "attention")]
+    return bool(found) and all(one.before in lengths and one.numbers[0] <= VISIBLE for one in found)
+
+
+def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
+    """Many of the answers are padding that follows padding: the loss counts it."""
+    rows = rows_with(evidence, lambda one: bool(one.tokens))
+    shares = [max(one.padding for one in facts_at(evidence, row).tokens) for row in rows]
+    if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
+        return
+    share = float(np.median(shares))
+    yield finding(
+        evidence,
+        "padding-in-loss",
+        "warning" if share >= OFTEN_PADDED else "info",
+        at="",
+        rows=rows,
+        numbers={"share": share},
+        text=f"{share:.0%} of the right answers are padding behind padding, and the loss counts them: the model is "
+        "mostly taught to go on with padding, and its loss and accuracy look better than they are.",
+        advice="Give the loss `ignore_index` with the token of padding, or multiply it by a mask, and divide by the "
+        "number of tokens that are left.",
+    )
+
+
+def _inputs(evidence: Evidence) -> list[_Input]:
+    """The inputs of tokens that embeddings take as they are. Labels that are handed to the model are none."""
+    rows = rows_with(evidence, lambda one: bool(one.tokens))
+    if len(rows) < LEAST_ROWS:
+        return []
+    known: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        for one in facts_at(evidence, row).tokens:
+            known.setdefault(one.path, []).append((one.following, one.same))
+    found = []
+    for path, shares in known.items():
+        column = evidence.find("", 0, "input", path)
+        if column is not None and _is_embedded(evidence, column):
+            following, same = (min(each) for each in zip(*shares, strict=True))
+            found.append(_Input(path, _length(evidence, column), following, same, _most(evidence, column)))
+    return found
+
+
+def _length(evidence: Evidence, column: int) -> int:
+    info = evidence.places.tensor(evidence.series[column])
+    return (info.shape[1] or 0) if info is not None and len(info.shape) == 2 else 0
+
+
+def _most(evidence: Evidence, column: int) -> float:
+    return float(np.nanmax(evidence.column("max", column), initial=0))
+
+
+def _is_embedded(evidence: Evidence, column: int) -> bool:
+    """Whether an embedding is given this tensor: one with the same elements at all steps."""
+    for other in evidence.of_kind("value", "input"):
+        if evidence.places.class_of(evidence.series[other].module) == "Embedding" and all(
+            np.array_equal(evidence.column(name, column), evidence.column(name, other), equal_nan=True)
+            for name in ("mean", "std", "count", "max")
+        ):
+            return True
+    return False

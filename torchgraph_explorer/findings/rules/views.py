@@ -1,0 +1,75 @@
+"""Views that give a tensor the sizes of a transpose, and so mix what they were to put in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
+from torchgraph_explorer.findings.rules.rule import finding, named
+
+LEAST_POSITIONS = 4
+"""Of fewer, sizes may be the same by chance."""
+
+
+def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
+    """A view keeps the order of the elements, whatever sizes it gives: it moves no dimension to another place."""
+    samples = _samples(evidence)
+    told: set[str] = set()
+    for row, one in operations(evidence, "view"):
+        if one.module in told or not _mixes(one.before, one.after, samples=samples):
+            continue
+        told.add(one.module)
+        what = "samples" if _moves_samples(one.before, one.after, samples=samples) else "positions"
+        yield finding(
+            evidence,
+            "view-for-transpose",
+            "warning",
+            at=one.module,
+            rows=[row],
+            numbers={"dimensions": len(one.after)},
+            text=f"In {named(one.module)}, `view` or `reshape` gives a tensor {_sizes(one.before)} the sizes "
+            f"{_sizes(one.after)}. That keeps the order of its elements, and so mixes different {what}, as no "
+            "`transpose` does.",
+            advice="Use `transpose` or `permute` to move a dimension, and `view` or `reshape` only to split one or to "
+            "join neighbours.",
+        )
+
+
+def _samples(evidence: Evidence) -> int:
+    """How many samples the model is given; 0 if that is not known."""
+    rows = rows_with(evidence, lambda one: bool(one.operations))
+    return (facts_at(evidence, rows[0]).batch_size or 0) if rows else 0
+
+
+def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
+    """Whether such sizes cannot be meant, as those of parts that are joined or split may be by chance."""
+    old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
+    if _moves_samples(before, after, samples=samples):
+        return True
+    if len(old) == 3 and len(new) == 4:  # heads of attention, which are split
+        return new[0] == old[0] and new[2] == old[1] != new[1] and new[1] * new[3] == old[2] and _many(old[1])
+    if len(old) == 4 and len(new) == 3:  # or joined
+        return new[0] == old[0] and new[1] == old[2] and new[2] == old[1] * old[3] and old[1] % old[2] > 0
+    if len(old) != len(new) or sorted(old) != sorted(new) or old == new:
+        return False
+    if len(old) == 3:
+        return new[0] == old[0] and old[1] % old[2] > 0 and old[2] % old[1] > 0
+    return len(old) > 3
+
+
+def _moves_samples(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
+    """Whether the samples are the second dimension, and others have become the first."""
+    old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
+    if len(old) < 3 or samples < 2:
+        return False
+    return old[1] == samples == new[0] and old[0] % samples > 0
+
+
+def _many(size: int) -> bool:
+    return size >= LEAST_POSITIONS
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return f"`[{', '.join(map(str, sizes))}]`"
