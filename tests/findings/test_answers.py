@@ -375,7 +375,7 @@ def told(loop: Loop, folder: Path, *, every: int = 1, log: bool = True) -> list[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "every"), matrix(ANSWERS, [1, 7]))
+@pytest.mark.parametrize(("name", "every"), matrix([*ANSWERS], [1, 7]))
 def test_a_fault_between_the_modules_or_in_the_targets_is_told(name: str, every: int, tmp_path: Path) -> None:
     loop, kind, module = ANSWERS[name]
     found = [(one.kind, one.module) for one in told(loop, tmp_path, every=every) if one.severity != "info"]
@@ -383,7 +383,7 @@ def test_a_fault_between_the_modules_or_in_the_targets_is_told(name: str, every:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "every"), matrix(SOUND, [1, 7]))
+@pytest.mark.parametrize(("name", "every"), matrix([*SOUND], [1, 7]))
 def test_of_what_comes_close_to_it_nothing_is_told(name: str, every: int, tmp_path: Path) -> None:
     ours = {kind for _, kind, _ in ANSWERS.values()} | {"loss-diverging"}
     assert [one for one in told(SOUND[name], tmp_path, every=every) if one.kind in ours] == []
