@@ -89,7 +89,9 @@ RECORD_IN_TRAINING = {
 }
 """What the training's thread may call of `record`, and why it touches no store."""
 
-FACTS_IN_WRITER = tuple(f"capture.facts.{each}." for each in ("leftover", "pending", "step_facts", "units"))
+FACTS_IN_WRITER = tuple(
+    f"capture.facts.{each}." for each in ("answers", "leftover", "operations", "pending", "step_facts", "units")
+)
 """What the writer's thread calls of `capture`: what `PendingFacts` works out of the numbers of a step that is over."""
 
 SINKS_IN_TRAINING = ("sinks.__init__.", "sinks.live_viewer.")

@@ -147,6 +147,8 @@ class Answers:
         if values.dim() > 2 or samples < LEAST_SAMPLES or choices > MOST_CHOICES:
             return None
         values, gradient = values.reshape(samples, choices), gradient.reshape(samples, choices)
+        if choices > 1 and gradient.is_cpu and int(gradient[0].count_nonzero()) > 1:
+            return None  # as of classes, which most outputs are of; on a GPU, it would have to be waited for
         is_chosen = gradient != 0
         outputs = is_chosen.sum(-1).max().clamp(min=1)
         output, pull = (values * is_chosen).sum(-1) if choices > 1 else values[:, 0], gradient.sum(-1)
