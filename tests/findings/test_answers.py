@@ -67,6 +67,22 @@ class Recurrent(nn.Module):
         return result
 
 
+class Convolution(nn.Module):
+    def __init__(self, *, ahead: int, behind: int, masked: bool = False) -> None:
+        super().__init__()
+        both = min(ahead, behind)
+        self.pads = ahead - both, behind - both
+        self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=both)
+        if masked:
+            self.conv.weight.register_hook(lambda gradient: gradient * torch.tensor([1.0, 1.0, 0.0]))
+            with torch.no_grad():
+                self.conv.weight[..., 2] = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.conv(F.pad(x.mT, self.pads)).mT
+        return result
+
+
 class Reader(nn.Module):
     """Logits for each token."""
 
@@ -300,6 +316,7 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "attention without a mask": (language(lambda: Attention(mask=False)), "future-visible", "inner"),
     "torch's attention without a mask": (language(Fused), "future-visible", "inner"),
     "recurrence both ways": (language(lambda: Recurrent(both_ways=True)), "future-visible", "inner.rnn"),
+    "a convolution both ways": (language(lambda: Convolution(ahead=1, behind=1)), "future-visible", "inner.conv"),
     "answers that are not shifted": (language(Attention, shift=0), "answers-in-inputs", ""),
     "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
     "padding that counts": (padded(), "padding-in-loss", ""),
@@ -335,6 +352,8 @@ SOUND: dict[str, Loop] = {
         lambda: Fused(attn_mask=torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril())
     ),
     "recurrence one way": language(lambda: Recurrent(both_ways=False)),
+    "a convolution one way": language(lambda: Convolution(ahead=2, behind=0)),
+    "a masked convolution": language(lambda: Convolution(ahead=1, behind=1, masked=True)),
     "targets that are handed to the model": language(Attention, hand_over=True),
     "sorted tokens": sorting,
     "a translation": translation(given="those before"),

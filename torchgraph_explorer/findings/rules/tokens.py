@@ -14,7 +14,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
-from torchgraph_explorer.schema import Operation
+from torchgraph_explorer.schema import Call, Operation
 
 ALL = 0.99
 """Share of the positions, at each step, whose answer is such a token."""
@@ -56,7 +56,7 @@ def future_visible(evidence: Evidence) -> Iterator[Finding]:
         others = [each for each in inputs if each.path != one.path]
         if one.following < ALL or not one.length or any(each.length in {0, one.length} for each in others):
             continue
-        looking = _looks_ahead(evidence, one.length) or (None if others else _goes_both_ways(evidence))
+        looking = _looks_ahead(evidence, one.length) or (None if others else _goes_both_ways(evidence, one.length))
         if looking is None:
             continue
         module, row = looking
@@ -84,12 +84,28 @@ def _looks_ahead(evidence: Evidence, length: int) -> tuple[str, int] | None:
     return None
 
 
-def _goes_both_ways(evidence: Evidence) -> tuple[str, int] | None:
+def _goes_both_ways(evidence: Evidence, length: int) -> tuple[str, int] | None:
+    """The first recurrence that does, or convolution that is padded on both sides."""
     places = evidence.places
     for call in places.calls:
-        if places.class_of(call.module) in _RECURRENT and places.option(call.module, "bidirectional") == "True":
+        name = places.class_of(call.module)
+        if name in _RECURRENT and places.option(call.module, "bidirectional") == "True":
+            return call.module, 0
+        if name == "Conv1d" and _keeps_length(call, length) and _is_wide(evidence, call.module):
             return call.module, 0
     return None
+
+
+def _keeps_length(call: Call, length: int) -> bool:
+    """Whether it pads by itself: of a sequence that is padded ahead, on one side, it gives a shorter one."""
+    return [one.shape[-1] for one in (*call.inputs, *call.outputs) if one.shape] == [length, length]
+
+
+def _is_wide(evidence: Evidence, module: str) -> bool:
+    """Whether more than one place counts, and no weights are masked by zeros."""
+    weight = evidence.find(module, None, "param", "weight")
+    kernel = evidence.places.option(module, "kernel_size")
+    return weight is not None and kernel not in {None, "(1,)"} and not np.nanmax(evidence.zero_shares[:, weight]) > 0
 
 
 def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
