@@ -60,6 +60,8 @@ FURTHER = (
     "training loops: a model that was made again, of which the optimizer has the one before",
     "training loops: two calls of an autoencoder's halves, with noise between them",
     "training loops: an optimizer whose state was loaded",
+    "layers: a language model with attention and dropout by functions",
+    "layers: one number for each sample",
     "in-place: a module that writes into its input",
     "inputs and outputs: conjugated and negated views",
     "inputs and outputs: expanded, transposed and channels-last tensors",

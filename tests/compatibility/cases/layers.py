@@ -64,6 +64,28 @@ def _() -> Any:
     return module(attend, qkv=nn.Linear(8, 24), out=nn.Linear(8, 8)), _x(2, 5, 8)
 
 
+@case("a language model with attention and dropout by functions")
+def _() -> Any:
+    def read(self: Any, tokens: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.embed(tokens)).chunk(3, -1)
+        mask = torch.ones(6, 6, dtype=torch.bool).tril()
+        weights = (q @ k.mT).masked_fill(~mask, float("-inf")).softmax(-1)
+        fused = functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], attn_mask=mask)
+        y = functional.dropout(weights, 0.1) @ v + fused[:, 0]
+        return self.out(y.reshape(8, 2, 6, 4).reshape(8, 6, 8))
+
+    model = module(read, embed=nn.Embedding(9, 8, padding_idx=0), qkv=nn.Linear(8, 24), out=nn.Linear(8, 9))
+    targets = torch.arange(48) % 9
+    return trained(
+        model, lambda: torch.randint(9, (8, 6)), loss=lambda out: functional.cross_entropy(out.flatten(0, 1), targets)
+    )
+
+
+@case("one number for each sample")
+def _() -> Any:
+    return trained(nn.Linear(3, 1), _x(10, 3), loss=lambda out: (out[:, 0] - 1).abs().mean())
+
+
 RECURRENT: dict[str, Any] = {
     "LSTM, two layers, both ways, with dropout": lambda: nn.LSTM(6, 4, 2, bidirectional=True, dropout=0.1),
     "LSTM with a projection": lambda: nn.LSTM(6, 4, proj_size=2),

@@ -8,6 +8,7 @@ the output the target is.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, is_readable
 from torchgraph_explorer.capture.safe_hook import Hook
-from torchgraph_explorer.capture.tensor_infos import Described
+from torchgraph_explorer.capture.tensor_infos import Described, differentiable, hookable
 from torchgraph_explorer.schema import NumberAnswers, TokenAnswers
 
 MOST_SAMPLES, MOST_POSITIONS = 8, 64
@@ -90,16 +91,16 @@ class Answers:
                 some = tensor.detach()[:MOST_SAMPLES, :MOST_POSITIONS].clone()
                 self._tokens.append(_Tokens(info.path, (tensor.shape[0], tensor.shape[1]), some))
 
-    def end(self, outputs: Described) -> None:
-        """It has returned `outputs`."""
+    def end(self, outputs: Described, fail: Callable[[Exception], None]) -> None:
+        """It has returned `outputs`. `fail` is called with a fault of ours when their gradient comes."""
         if self._handle is not None or not self._is_open:
             return
-        for _, tensor in outputs:
-            if tensor.requires_grad and tensor.dim() > 0 and tensor.dtype in FLOATS and _is_plain(tensor):
+        for tensor in (one.tensor for one in hookable(differentiable(outputs), are_results=False)):
+            if tensor.dim() > 0 and tensor.dtype in FLOATS and _is_plain(tensor):
                 self._shape = tensor.shape
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
-                self._handle = tensor.register_hook(Hook(self._take, self._fail))
+                self._handle = tensor.register_hook(Hook(self._take, fail))
                 return
 
     def _take(self, gradient: Tensor) -> None:
@@ -108,10 +109,6 @@ class Answers:
                 self._is_open = False
                 with NoDispatch():
                     self._look(gradient.detach())
-
-    def _fail(self, _: Exception) -> None:
-        """Nothing is known then."""
-        self.close()
 
     def _look(self, gradient: Tensor) -> None:
         for one in self._tokens:

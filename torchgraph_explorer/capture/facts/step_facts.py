@@ -93,6 +93,10 @@ class StepFactsRecorder:
             except Exception as fault:  # a fault of ours in the middle of the training
                 self.fault = fault
 
+    def _note_fault(self, fault: Exception) -> None:
+        """A hook of ours has failed."""
+        self.fault = self.fault or fault
+
     def _begin(self) -> None:
         self._parameters = named_parameters(self._modules)
         self._participation = Participation(self._parameters, self._optimizers.without)
@@ -126,7 +130,7 @@ class StepFactsRecorder:
     def end_call(self, name: str, call: int, outputs: Described) -> None:
         """It has returned `outputs`."""
         if name == "" and self._answers is not None:
-            self._try(self._answers.end, outputs)
+            self._try(self._answers.end, outputs, self._note_fault)
         if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
