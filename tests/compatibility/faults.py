@@ -372,6 +372,7 @@ HANDLERS = {
     "capture.optimizer_steps.OptimizerSteps._fail": ("capture.optimizer_steps.OptimizerSteps._before", 0),
     "capture.step_tracker.StepTracker.fail_at_step": ("capture.step_tracker.StepTracker.after_step", 0),
     "capture.step_tracker.StepTracker._stop": ("capture.step_tracker.StepTracker._on_forward", 0),
+    "capture.facts.step_facts.StepFactsRecorder._note_fault": ("capture.facts.answers.Answers._take", 0),
     "training.watcher.Watcher._why_nothing": ("capture.module_hooks.ModuleHooks.take_off", 0),
 }
 """Functions that are called only after another has failed: which one, and after how many calls of it."""

@@ -105,7 +105,7 @@ class Answers:
 
     def _take(self, gradient: Tensor) -> None:
         with self._lock:
-            if self._is_open and type(gradient) in ORDINARY and gradient.shape == self._shape:
+            if self._is_open and _is_plain(gradient) and gradient.shape == self._shape:
                 self._is_open = False
                 with NoDispatch():
                     self._look(gradient.detach())

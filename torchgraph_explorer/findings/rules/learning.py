@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.heads import TrainedOutput, samples_of, trained_outputs
-from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_TO_DIVERGE, LEAST_VALUES, judged, rises
+from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_VALUES, judged, rises
 
 FALLEN = 0.8
 """The loss at the end over that at first, at most, of a training that learns."""
@@ -44,7 +44,9 @@ def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
     if not len(rows):
         return False
     longest = (evidence.column("max", output.norms) * samples_of(evidence, output.info, output.column))[rows[0]]
-    if not longest > LEAST_OF_ERRORS or len(rows) < LEAST_TO_DIVERGE:
+    if not longest > LEAST_OF_ERRORS:
+        return False
+    if len(rows) <= LEAST_BEFORE_NAN:
         return False
     return _end(lengths[rows]) <= NEARLY_GONE * lengths[rows[0]] or _falls(lengths[rows], share=FALLEN)
 
