@@ -50,6 +50,7 @@ ALLOWED = {
     "torchgraph_explorer/reduce/kept.py:_functions": "the same for kept.c",
     "torchgraph_explorer/reduce/finite.py:is_finite": "the same for finite.c",
     "torchgraph_explorer/reduce/sampling.py:stride_for": "bounded",
+    "torchgraph_explorer/capture/facts/operations.py:_name": "bounded",
     "torchgraph_explorer/tensors/copies.py:samples_of": "bounded",
     "torchgraph_explorer/tensors/taken.py:_form": "bounded",
     "torchgraph_explorer/record/tensors/blocks.py:_functions": "the same for blocks.c",

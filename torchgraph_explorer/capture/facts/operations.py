@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,7 +160,7 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     return is_permuted or is_split or is_merged or is_first
 
 
-@cache
+@lru_cache(maxsize=1 << 12)
 def _name(operation: Any) -> str:
     """The name of an operation that is looked at; empty for any other."""
     schema = getattr(operation, "_schema", None)
