@@ -168,6 +168,7 @@ def test_a_run_that_is_deleted_is_said_to_be_gone_and_stays_on_show(
     training.watcher.close()
     own_viewer.open("live")
     expect(own_viewer.connection).to_have_text("Finished, 2 steps")
+    expect(own_viewer.node("0#0")).to_be_visible()
     shutil.rmtree(own_logdir / "live")
     expect(own_viewer.connection).to_have_text("Run not found")
     expect(own_viewer.node("0#0")).to_be_visible()

@@ -62,6 +62,7 @@ FURTHER = (
     "training loops: an optimizer whose state was loaded",
     "layers: a language model with attention and dropout by functions",
     "layers: one number for each sample",
+    "layers: a policy that samples actions",
     "in-place: a module that writes into its input",
     "inputs and outputs: conjugated and negated views",
     "inputs and outputs: expanded, transposed and channels-last tensors",
