@@ -78,7 +78,7 @@ def read_file_header(data: bytes) -> int:
     return int(version)
 
 
-def enveloped(head: bytes, body: bytes = b"") -> bytes:
+def enveloped(head: bytes, body: bytes | memoryview = b"") -> bytes:
     """A record in its envelope, padded to a multiple of 8 bytes."""
     header = _checked(_RECORD.pack(MARKER, len(head), len(body), crc32(head), 0))
     return b"".join((header, head, _padding(len(head)), body, _padding(len(body))))

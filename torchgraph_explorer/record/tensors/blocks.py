@@ -51,7 +51,7 @@ class Block(NamedTuple):
     check: int
 
 
-def encode_blocks(arrays: KeptArrays) -> bytes:
+def encode_blocks(arrays: KeptArrays) -> bytes | memoryview:
     """The body that holds `arrays`."""
     body = encode_in_c(arrays)
     return encode_in_python(arrays) if body is None else body
@@ -72,7 +72,7 @@ def encode_in_python(arrays: KeptArrays) -> bytes:
     return b"".join((struct.pack(f"<{len(table)}I", *table), *blocks))
 
 
-def encode_in_c(arrays: KeptArrays) -> bytes | None:
+def encode_in_c(arrays: KeptArrays) -> memoryview | None:
     """The same, while other threads run Python; None where that was not built."""
     functions = _functions()
     if functions is None:
@@ -92,7 +92,7 @@ def encode_in_c(arrays: KeptArrays) -> bytes | None:
     body = np.empty(len(numbers) * ROW_BYTES + int(sizes.sum()), np.uint8)
     places = (each.ctypes.data for each in (addresses, sizes, table, body))
     functions.encode_blocks(len(numbers), numbers.ctypes.data, len(sizes), *places)
-    return body.tobytes()
+    return body.data
 
 
 def block_at(table: bytes, row: int) -> Block:
