@@ -42,6 +42,15 @@ def _is_current(built: Path) -> bool:
     return not noted.is_file() or noted.read_text() == digest_of(built.parent)
 
 
+def library(file: Path) -> ctypes.CDLL | None:
+    """The library in `file`, which calls no function of Python; None where it was not built, or from other C files."""
+    try:
+        require_current(file.parent)
+        return ctypes.CDLL(str(file))
+    except OSError:
+        return None
+
+
 def library_for_python(file: Path) -> ctypes.PyDLL | None:
     """The library in `file`, which calls functions of Python; None where this Python has not the interface it needs.
 

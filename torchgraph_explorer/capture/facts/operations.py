@@ -37,11 +37,11 @@ _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::
 
 
 class _Seen(NamedTuple):
-    """An operation, with the number of the call that it was in, and rows that are known later."""
+    """An operation, with the number of the call that it was in, and rows of its weights that are known later."""
 
     found: Operation
     call: int | None
-    rows: tuple[tuple[Row, str, float], ...] = ()
+    rows: tuple[Row, ...] = ()
 
 
 class Operations:
@@ -69,7 +69,7 @@ class Operations:
         else:
             self._note_dropout(name, given, call)
 
-    def _add(self, found: Operation, call: int | None, rows: tuple[tuple[Row, str, float], ...] = ()) -> None:
+    def _add(self, found: Operation, call: int | None, rows: tuple[Row, ...] = ()) -> None:
         self._seen.setdefault((call, found), _Seen(found, call, rows))
 
     def _note_view(self, before: tuple[int, ...], after: tuple[int, ...], call: int | None) -> None:
@@ -95,12 +95,11 @@ class Operations:
             return
         with NoDispatch():
             some = _few(weights.detach(), length)
-            rows = self._rows(some, length), (Row(self._measure.values_again(some)), "square", float(length))
-            self._add(found, call, (rows[0], rows[1]))
+            self._add(found, call, (self._beyond(some), Row(self._measure.values_again(some))))
 
-    def _rows(self, allowed: Tensor, length: int) -> tuple[Row, str, float]:
-        """The sum of what each query has beyond its own place, in the mean."""
-        return Row(self._measure.values_again(allowed.triu(1).float())), "mean", float(length)
+    def _beyond(self, weights: Tensor) -> Row:
+        """What queries have beyond their own places."""
+        return Row(self._measure.values_again(weights.triu(1).float()))
 
     def _note_attention(self, arguments: dict[str, Any], call: int | None) -> None:
         query, key = arguments.get("query"), arguments.get("key")
@@ -117,7 +116,7 @@ class Operations:
         with NoDispatch():
             some = _few(plain(mask).detach(), length)
             allowed = some if some.dtype == torch.bool else some > -1e3
-            self._add(found, call, (self._rows(allowed.float() / length, length),))
+            self._add(found, call, (self._beyond(allowed.float() / length),))
 
     def found(self, calls: Sequence[Call]) -> list[_Seen]:
         """What was seen, in these calls; to be given to `operations`."""
@@ -135,13 +134,13 @@ def operations(seen: Sequence[_Seen], statistics: npt.NDArray[np.float32]) -> tu
 
 
 def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ...]:
-    later, name, length = one.rows[0]
-    beyond = later(statistics, name) * length
-    if len(one.rows) == 1:
-        return beyond, *one.found.numbers[1:]
-    row, _, length = one.rows[1]
-    mean, std, zeros, sampled = (row(statistics, name) for name in ("mean", "std", "zeros", "sampled"))
-    return beyond, length * (mean**2 + std**2), length * (1 - zeros / sampled) if sampled else math.nan
+    beyond, *weights = one.rows
+    length = one.found.before[0]
+    later = beyond(statistics, "mean") * length
+    if not weights:
+        return later, *one.found.numbers[1:]
+    mean, std, zeros, sampled = (weights[0](statistics, name) for name in ("mean", "std", "zeros", "sampled"))
+    return later, length * (mean**2 + std**2), length * (1 - zeros / sampled) if sampled else math.nan
 
 
 def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:

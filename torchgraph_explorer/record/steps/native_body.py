@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.histogram import Histograms
-from torchgraph_explorer.native import require_current
+from torchgraph_explorer.native import library
 
 BUILT = Path(__file__).parent / "built" / "body.so"
 
@@ -51,10 +51,9 @@ def encode_in_c(
 
 @cache
 def _function() -> Any:
-    try:
-        require_current(BUILT.parent)
-        encode = ctypes.CDLL(str(BUILT)).torchgraph_encode_body
-    except OSError:
+    built = library(BUILT)
+    if built is None:
         return None
+    encode = built.torchgraph_encode_body
     encode.argtypes, encode.restype = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 6), ctypes.c_int64
     return encode

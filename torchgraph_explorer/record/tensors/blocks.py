@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
-from torchgraph_explorer.native import require_current
+from torchgraph_explorer.native import library
 from torchgraph_explorer.record.format.envelope import DamageError, inflated
 from torchgraph_explorer.record.limits import MOST_INFLATED
 from torchgraph_explorer.schema import KeptArrays
@@ -148,12 +148,10 @@ class _Functions(NamedTuple):
 
 @cache
 def _functions() -> _Functions | None:
-    try:
-        require_current(BUILT.parent)
-        library = ctypes.CDLL(str(BUILT))
-    except OSError:
+    built = library(BUILT)
+    if built is None:
         return None
-    found = _Functions(library.torchgraph_find_zeros, library.torchgraph_encode_blocks)
+    found = _Functions(built.torchgraph_find_zeros, built.torchgraph_encode_blocks)
     number, place = ctypes.c_int64, ctypes.c_void_p
     found.find_zeros.argtypes, found.find_zeros.restype = (number, *[place] * 3), None
     found.encode_blocks.argtypes, found.encode_blocks.restype = (number, place, number, *[place] * 4), None
