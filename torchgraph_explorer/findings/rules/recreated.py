@@ -18,7 +18,7 @@ OFTEN = 0.75
 STATELESS = frozenset({"SGD", "LBFGS"})
 """Classes that have nothing to forget without momentum, or gather it within a step."""
 
-_NAME = re.compile(r"^(.*?)(?: #(\d+))?$")
+_NAME = re.compile(r"^(.*?)(?: #(\d{1,9}))?$", re.DOTALL)
 """An optimizer's name: its class, and from the second one of the class on, how many there were."""
 
 
