@@ -2,9 +2,9 @@
 
 #include <stdint.h>
 
-enum { CHECKED_AT_ONCE = 8 };
+enum { CHECKED_AT_ONCE = 16 };
 
-/* For eight bytes at once, since the check of a byte followed by others is the sum of their checks. */
+/* For so many bytes at once, since the check of a byte followed by others is the sum of their checks. */
 typedef uint32_t Tables[CHECKED_AT_ONCE][256];
 
 static void fill(Tables tables) {
@@ -25,8 +25,8 @@ static uint32_t checked(Tables tables, uint32_t check, const uint8_t *data, int6
     check = ~check;
     for (; size >= CHECKED_AT_ONCE; data += CHECKED_AT_ONCE, size -= CHECKED_AT_ONCE) {
         uint32_t next = 0;
-        for (int at = 0; at < 4; at++) next ^= tables[7 - at][data[at] ^ (check >> 8 * at & 0xFF)];
-        for (int at = 4; at < CHECKED_AT_ONCE; at++) next ^= tables[7 - at][data[at]];
+        for (int at = 0; at < 4; at++) next ^= tables[CHECKED_AT_ONCE - 1 - at][data[at] ^ (check >> 8 * at & 0xFF)];
+        for (int at = 4; at < CHECKED_AT_ONCE; at++) next ^= tables[CHECKED_AT_ONCE - 1 - at][data[at]];
         check = next;
     }
     for (; size > 0; data++, size--) check = check >> 8 ^ tables[0][(check ^ *data) & 0xFF];

@@ -1,14 +1,14 @@
 """The body of the kept tensors of a step: docs/format.md, Kept tensors.
 
 A table has two rows for each tensor, of its values and of its statistics, and behind it are the blocks that the rows
-tell of. Tensors may share blocks. A block is compressed if that makes it shorter than its elements.
+tell of. Tensors may share blocks. A block with many zeros is packed: a bit for each of its words says whether the word
+is zero, and those that are not follow.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from torchgraph_explorer.native import library
-from torchgraph_explorer.record.format.envelope import DamageError, inflated
-from torchgraph_explorer.record.limits import MOST_INFLATED
+from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.schema import KeptArrays
 
 BUILT = Path(__file__).parent / "built" / "blocks.so"
@@ -30,17 +29,17 @@ ROW_BYTES = 4 * WORDS
 
 _START_AND_SIZE = struct.Struct("<II")
 
-FEW_BYTES = 512
-"""A shorter block is not compressed: of many small tensors, that would take longer than all else."""
+FEW_BYTES = 64
+"""A shorter block is not packed."""
 
 LOOKED_AT, RUNS = 1 << 10, 16
-"""Bytes of a block that are looked at before it is compressed, in so many runs that are spread over it."""
+"""Bytes of a block that are looked at to choose how it is packed, in so many runs that are spread over it."""
 
-LEAST_ZEROS = 1 / 4
-"""A block is compressed only if so many of these bytes are zero, as in a ReLU's output, integers, and padding.
+WORD_BYTES = (8, 4, 2, 1)
+"""Sizes of the words that are kept or left out. Of two that pack as well, the first is taken."""
 
-Floating-point numbers without zeros become a tenth shorter at most, and compressing takes 20 times as long as writing.
-"""
+LEAST_SAVED = 1 / 8
+"""A block is packed only if that spares so much of its size, as far as a sample of it shows."""
 
 
 class Block(NamedTuple):
@@ -63,8 +62,7 @@ def encode_in_python(arrays: KeptArrays) -> bytes:
     rows: dict[int, tuple[int, int, int]] = {-1: (0, 0, 0)}
     end = 0
     for number, (memory, start, size) in enumerate(arrays.places.tolist()):
-        elements = arrays.memories[memory][start : start + size].tobytes()
-        data = _packed(elements) if _has_zeros(elements) else elements
+        data = _packed(arrays.memories[memory][start : start + size].tobytes())
         rows[number] = (end, len(data), _check(end, data))
         blocks.append(data)
         end += len(data)
@@ -80,19 +78,16 @@ def encode_in_c(arrays: KeptArrays) -> memoryview | None:
     numbers = np.ascontiguousarray(arrays.blocks, np.int64).ravel()
     memory, start, size = arrays.places.T
     addresses = np.array([each.ctypes.data for each in arrays.memories], np.int64)[memory] + start
-    sizes = size.copy()
-    are_found = np.empty(len(sizes), np.bool_)
-    functions.find_zeros(len(sizes), addresses.ctypes.data, sizes.ctypes.data, are_found.ctypes.data)
-    packed = []  # holds the memory of what is compressed
-    for at in np.flatnonzero(are_found).tolist():
-        data = _packed(arrays.memories[memory[at]][start[at] : start[at] + size[at]].tobytes())
-        packed.append(np.frombuffer(data, np.uint8))
-        addresses[at], sizes[at] = packed[-1].ctypes.data, len(data)
+    sizes = np.ascontiguousarray(size)
+    packed_sizes, words = np.empty_like(sizes), np.empty(len(sizes), np.uint8)
+    plan = (each.ctypes.data for each in (addresses, sizes, packed_sizes, words))
+    functions.plan_blocks(len(sizes), *plan)
     table = np.empty((len(sizes), WORDS), np.uint32)
-    body = np.empty(len(numbers) * ROW_BYTES + int(sizes.sum()), np.uint8)
-    places = (each.ctypes.data for each in (addresses, sizes, table, body))
+    body_size = len(numbers) * ROW_BYTES + int(packed_sizes.sum())
+    body = np.empty(body_size + max(WORD_BYTES), np.uint8)  # a word is written before it is known to be left out
+    places = (each.ctypes.data for each in (addresses, sizes, packed_sizes, words, table, body))
     functions.encode_blocks(len(numbers), numbers.ctypes.data, len(sizes), *places)
-    return body.data
+    return body.data[:body_size]
 
 
 def block_at(table: bytes, row: int) -> Block:
@@ -109,30 +104,52 @@ def decode_block(data: bytes, block: Block, expected: int) -> bytes:
     """
     if len(data) != block.size or _check(block.start, data) != block.check or block.size > expected:
         raise DamageError
-    if block.size == expected:
-        return data
-    if expected > MOST_INFLATED * block.size:
-        raise DamageError
-    content = inflated(data, expected)
-    if len(content) != expected:
-        raise DamageError
-    return content
+    return data if block.size == expected else _unpacked(data, expected)
 
 
 def _packed(data: bytes) -> bytes:
-    packed = zlib.compress(data, 1)
+    size = _word_size(data)
+    if size == 0:
+        return data
+    words = np.frombuffer(data, f"u{size}", len(data) // size)
+    is_kept = words != 0
+    bits = np.packbits(is_kept, bitorder="little").tobytes()
+    packed = b"".join((bytes([size]), bits, words[is_kept].tobytes(), data[words.nbytes :]))
     return packed if len(packed) < len(data) else data
 
 
-def _has_zeros(data: bytes) -> bool:
-    """Whether it is to be compressed: a quarter of the bytes are zero, as far as a sample of them shows."""
+def _unpacked(data: bytes, expected: int) -> bytes:
+    if not data or data[0] not in WORD_BYTES:
+        raise DamageError
+    size = data[0]
+    count = expected // size
+    first = 1 + (count + 7) // 8
+    if len(data) < first:  # else `expected` is at most 64 times what was read
+        raise DamageError
+    is_kept = np.unpackbits(np.frombuffer(data, np.uint8, first - 1, 1), count=count, bitorder="little").view(np.bool_)
+    kept = int(np.count_nonzero(is_kept))
+    if first + kept * size + expected % size != len(data):
+        raise DamageError
+    words = np.zeros(count, f"u{size}")
+    words[is_kept] = np.frombuffer(data, words.dtype, kept, first)
+    return words.tobytes() + data[first + kept * size :]
+
+
+def _word_size(data: bytes) -> int:
+    """The size of the words with which `data` is packed best, as far as a sample of it shows; 0 if it is not packed."""
     if len(data) < FEW_BYTES:
-        return False
-    if len(data) <= LOOKED_AT:
-        return data.count(0) >= LEAST_ZEROS * len(data)
-    spacing, run = len(data) // RUNS, LOOKED_AT // RUNS
-    looked_at = b"".join([data[at * spacing : at * spacing + run] for at in range(RUNS)])
-    return looked_at.count(0) >= LEAST_ZEROS * LOOKED_AT
+        return 0
+    if len(data) > LOOKED_AT:
+        longest, run = max(WORD_BYTES), LOOKED_AT // RUNS
+        spacing = len(data) // RUNS // longest * longest
+        data = b"".join([data[at * spacing : at * spacing + run] for at in range(RUNS)])
+    best, saved = 0, 8 * LEAST_SAVED * len(data)
+    for size in WORD_BYTES:
+        words = np.frombuffer(data, f"u{size}", len(data) // size)
+        bits = 8 * size * (len(words) - int(np.count_nonzero(words))) - len(words)
+        if bits > saved:
+            best, saved = size, bits
+    return best
 
 
 def _check(start: int, data: bytes) -> int:
@@ -142,7 +159,7 @@ def _check(start: int, data: bytes) -> int:
 class _Functions(NamedTuple):
     """Those of blocks.c."""
 
-    find_zeros: Any
+    plan_blocks: Any
     encode_blocks: Any
 
 
@@ -151,8 +168,8 @@ def _functions() -> _Functions | None:
     built = library(BUILT)
     if built is None:
         return None
-    found = _Functions(built.torchgraph_find_zeros, built.torchgraph_encode_blocks)
+    found = _Functions(built.torchgraph_plan_blocks, built.torchgraph_encode_blocks)
     number, place = ctypes.c_int64, ctypes.c_void_p
-    found.find_zeros.argtypes, found.find_zeros.restype = (number, *[place] * 3), None
-    found.encode_blocks.argtypes, found.encode_blocks.restype = (number, place, number, *[place] * 4), None
+    found.plan_blocks.argtypes, found.plan_blocks.restype = (number, *[place] * 4), None
+    found.encode_blocks.argtypes, found.encode_blocks.restype = (number, place, number, *[place] * 6), None
     return found
