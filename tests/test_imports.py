@@ -53,6 +53,7 @@ SHARED = frozenset(
         "native",
         "per_label",
         "printable",
+        "reused_memory",
         "schema",
         "shapes",
         "temp_folder",

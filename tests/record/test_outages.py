@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly
 from tests.stores import delete_folder
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import outbox, remote, segments
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import Finished
+from torchgraph_explorer.schema import Finished, KeptStep
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
+MOST_KEPT = 1 << 30
 
 
 class Clock:
@@ -102,6 +105,13 @@ def begun(place: str) -> RecordWriter:
     return writer
 
 
+def kept(step: int) -> KeptStep:
+    """A step with some 500 bytes of kept tensors."""
+    values = np.full(250, step + 1, np.uint8)
+    array = KeptArray(SERIES[1].key, "uint8", values.shape, None, (), values, None)
+    return KeptStep(step, 9.0, None, together(array))
+
+
 def said(warned: pytest.WarningsRecorder) -> list[str]:
     return [str(one.message) for one in warned if issubclass(one.category, TorchgraphWarning)]
 
@@ -160,6 +170,29 @@ def test_beyond_what_may_wait_steps_are_dropped_and_told(
     assert f"{len(dropped)} logged steps ({dropped[0]} to 29) are missing" in note
     assert "cannot be written to (StoreError: away)" in away
     assert back == f"{note} It can be again, and recording goes on."
+
+
+def test_so_are_steps_of_kept_tensors(
+    store: tuple[str, Outage], clock: Clock, recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MOST_WAITING", 6_000)
+    place, outage = store
+    writer = begun(place)
+    sizes = [writer.keep(kept(0), MOST_KEPT)]
+    outage.fault = FULL
+    sizes += [writer.keep(kept(step), MOST_KEPT) for step in range(1, 30)]
+    outage.fault = None
+    clock.now += outbox.LONGEST_PAUSE
+    sizes.append(writer.keep(kept(30), MOST_KEPT))
+    writer.close()
+    model = open_run(place).model()
+    found = model.kept.steps.tolist()
+    assert [model.tensor(SERIES[1], step).values[-1] for step in found] == [step + 1 for step in found]
+    assert found == [*range(found[-2] + 1), 30]
+    assert 2 < found[-2] < 20
+    assert sizes[found[-2]] == sizes[29], "what is dropped takes no space"
+    missing = f"{29 - found[-2]} logged steps ({found[-2] + 1} to 29) are missing"
+    assert f"{missing}, since {place} (kept tensors)" in said(recwarn)[-1]
 
 
 def test_what_is_not_written_in_the_end_is_said(store: tuple[str, Outage], recwarn: pytest.WarningsRecorder) -> None:

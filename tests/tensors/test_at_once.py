@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from tests.kept import KeptArray, apart
 from torchgraph_explorer import Keep
 from torchgraph_explorer.reduce import kept
-from torchgraph_explorer.reduce.room import LARGEST_PIECE, MOST_REUSED, Pieces, Room
+from torchgraph_explorer.reduce.room import LARGEST_PIECE, Room
+from torchgraph_explorer.reused_memory import MOST_REUSED, Pieces
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, SeriesKey, StepTensors
 
 Act = Callable[[StepTensors], object]

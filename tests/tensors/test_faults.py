@@ -27,6 +27,7 @@ MODULES = (
     "torchgraph_explorer.reduce.kept",
     "torchgraph_explorer.reduce.neurons",
     "torchgraph_explorer.reduce.room",
+    "torchgraph_explorer.reused_memory",
     "torchgraph_explorer.tensors.copies",
     "torchgraph_explorer.tensors.odd_samples",
     "torchgraph_explorer.tensors.step_tensors",
@@ -69,8 +70,8 @@ NOT_CALLED = {
     "neurons._keep": "called once",
     "neurons.samples_for_c": "called once for each number of samples",
     "kept._functions": "called once",
-    "room.Pieces.__init__": "watch() calls it, before training begins",
-    "room._references": "watch() calls it, before training begins",
+    "reused_memory.Pieces.__init__": "watch() calls it, before training begins",
+    "reused_memory._references": "watch() calls it, before training begins",
     "room.Room.has_replaced": "called within another that is broken",
     "room.Room.address": "called for kept.c, whose begin is broken instead",
     "step_tensors.StepTensors._copied": "called for what kept.c has copied",
@@ -99,7 +100,8 @@ NOT_CALLED = {
     "encoding._layout": "readers call it",
     "encoding.decode_": "readers call it",
     "blocks._functions": "called once",
-    "blocks.encode_in_python": "called where blocks.c was not built",
+    "blocks._BodyInPython": "made where blocks.c was not built",
+    "blocks.body_in_python": "called where blocks.c was not built",
     "blocks._packed": "called where blocks.c was not built",
     "blocks._word_size": "called where blocks.c was not built",
     "blocks._check": "called where blocks.c was not built",
@@ -122,7 +124,7 @@ NOT_CALLED = {
 
 def short(name: str) -> str:
     """A function's name without that of the package."""
-    return re.sub(r"^torchgraph_explorer\.(capture\.named_tensors|(record\.)?tensors|reduce)\.", "", name)
+    return re.sub(r"^torchgraph_explorer\.((capture\.named_tensors|(record\.)?tensors|reduce)\.)?", "", name)
 
 
 FUNCTIONS = [

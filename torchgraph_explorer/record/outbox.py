@@ -27,7 +27,7 @@ class Encoded(NamedTuple):
         is_needed: Frames depend on it, so it is never dropped.
     """
 
-    data: bytes
+    data: bytes | memoryview
     step: int | None = None
     is_needed: bool = True
 
@@ -69,16 +69,17 @@ class Outbox:
         self._warned: set[str] = set()
         self._has_warned = False
 
-    def add(self, record: Encoded) -> None:
-        """Add a record, and write all that wait if it is time to."""
+    def add(self, record: Encoded) -> bool:
+        """Add a record, and write all that wait if it is time to. Returns False if it was dropped."""
         if self._is_too_much(record):
             self.put_if_due()  # which may make room
         if not record.is_needed and self._is_too_much(record):
             self._drop(record)
-            return
+            return False
         self._waiting.append(record)
         self._size += len(record.data)
         self.put_if_due()
+        return True
 
     def _drop(self, record: Encoded) -> None:
         if record.step is not None:

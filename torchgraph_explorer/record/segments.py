@@ -74,7 +74,7 @@ class LocalSegments:
             self._file.close()
             self._file = None
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes | memoryview) -> None:
         if self._file is None or self._is_torn or self._size + len(data) > self._limit:
             self._renew(is_whole=False)
         assert self._file is not None
@@ -133,7 +133,7 @@ def next_number(names: Iterable[str]) -> int:
     return max((number + 1 for number in numbers if number is not None and number < _MOST), default=0)
 
 
-def _write(file: FileIO, data: bytes) -> None:
+def _write(file: FileIO, data: bytes | memoryview) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) or 0 :]

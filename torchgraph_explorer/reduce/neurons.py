@@ -13,9 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.reduce.room import Memory, Room
+from torchgraph_explorer.reduce.room import Room
 from torchgraph_explorer.reduce.row_buffer import TYPES, library
 from torchgraph_explorer.reduce.sampling import is_contiguous_plain
+from torchgraph_explorer.reused_memory import Memory
 
 Statistics: TypeAlias = "npt.NDArray[np.float32] | npt.NDArray[np.float64]"
 

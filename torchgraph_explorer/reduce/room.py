@@ -1,21 +1,15 @@
-"""Memory for what is kept of many tensors: pieces that are used again from step to step."""
+"""Memory for what is kept of many tensors."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Memory: TypeAlias = "npt.NDArray[np.uint8]"
+from torchgraph_explorer.reused_memory import Memory, Pieces
 
 FIRST_PIECE, LARGEST_PIECE = 1 << 14, 1 << 22
 """Bytes of a piece. A tensor that takes more has one of its own."""
-
-MOST_REUSED = 128 << 20
-"""Bytes that wait for the next step at most."""
 
 UNBOUNDED = 1 << 62
 
@@ -30,42 +24,6 @@ class _Place(ctypes.Structure):
         ("left", ctypes.c_int64),
         ("has_replaced", ctypes.c_int64),
     )
-
-
-class Pieces:
-    """Memory of earlier steps. New memory costs more than a copy into it: the system has to clear it first.
-
-    A piece is used again when nothing refers to it any more.
-    """
-
-    def __init__(self) -> None:
-        """There is none yet."""
-        self._pieces: list[Memory] = []
-        self._alone = _references([np.empty(0, np.uint8)], 0)
-
-    def take(self, size: int) -> Memory:
-        """A piece of at least `size` bytes."""
-        fits = (at for at, each in enumerate(map(len, self._pieces)) if size <= each <= 4 * size and self._is_free(at))
-        at = next(fits, None)
-        if at is not None:
-            return self._pieces[at]
-        made = np.empty(size, np.uint8)
-        if self._size() + size > MOST_REUSED:
-            self._pieces = [self._pieces[at] for at in range(len(self._pieces)) if not self._is_free(at)]
-        if self._size() + size <= MOST_REUSED:
-            self._pieces.append(made)
-        return made
-
-    def _size(self) -> int:
-        return sum(map(len, self._pieces))
-
-    def _is_free(self, at: int) -> bool:
-        return _references(self._pieces, at) == self._alone
-
-
-def _references(pieces: list[Memory], at: int) -> int:
-    """How often a piece is referred to; how often this function does it depends on Python's version."""
-    return sys.getrefcount(pieces[at])
 
 
 class Room:

@@ -12,7 +12,8 @@ from torchgraph_explorer.console import reason
 from torchgraph_explorer.per_label import LabelSchedule, PerLabel
 from torchgraph_explorer.reduce import kept
 from torchgraph_explorer.reduce.neurons import Samples, samples_for_c
-from torchgraph_explorer.reduce.room import Pieces, Room
+from torchgraph_explorer.reduce.room import Room
+from torchgraph_explorer.reused_memory import Pieces
 from torchgraph_explorer.schema import KeptArrays, KeptForm, TensorKind
 from torchgraph_explorer.tensors.copies import Copied, NotKeptError, copied, samples_of, spread_over
 from torchgraph_explorer.tensors.keep import Keep

@@ -80,8 +80,13 @@ def read_file_header(data: bytes) -> int:
 
 def enveloped(head: bytes, body: bytes | memoryview = b"") -> bytes:
     """A record in its envelope, padded to a multiple of 8 bytes."""
-    header = _checked(_RECORD.pack(MARKER, len(head), len(body), crc32(head), 0))
-    return b"".join((header, head, _padding(len(head)), body, _padding(len(body))))
+    return b"".join((enveloped_head(head, len(body)), body, _padding(len(body))))
+
+
+def enveloped_head(head: bytes, body_size: int) -> bytes:
+    """The same without the body, which follows, and the padding behind it."""
+    header = _checked(_RECORD.pack(MARKER, len(head), body_size, crc32(head), 0))
+    return b"".join((header, head, _padding(len(head))))
 
 
 def read_record_header(data: bytes, offset: int = 0) -> RecordHeader | None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.native import library
 from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.reused_memory import Memory
 from torchgraph_explorer.schema import KeptArrays
 
 BUILT = Path(__file__).parent / "built" / "blocks.so"
@@ -41,6 +44,9 @@ WORD_BYTES = (8, 4, 2, 1)
 LEAST_SAVED = 1 / 8
 """A block is packed only if that spares so much of its size, as far as a sample of it shows."""
 
+SPARE = 8
+"""Bytes behind a body that are written to: a word is written before it is known to be left out."""
+
 
 class Block(NamedTuple):
     """A row of the table."""
@@ -50,13 +56,37 @@ class Block(NamedTuple):
     check: int
 
 
-def encode_blocks(arrays: KeptArrays) -> bytes | memoryview:
+class Body(Protocol):
+    """A body that is still to be written."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    def write(self, into: Memory) -> None:
+        """Write it at the beginning of `into`, which has `SPARE` bytes more."""
+
+
+def body_of(arrays: KeptArrays) -> Body:
     """The body that holds `arrays`."""
-    body = encode_in_c(arrays)
-    return encode_in_python(arrays) if body is None else body
+    return body_in_c(arrays) or body_in_python(arrays)
 
 
-def encode_in_python(arrays: KeptArrays) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _BodyInPython:
+    """One that is encoded already."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def write(self, into: Memory) -> None:
+        into[: self.size] = np.frombuffer(self.data, np.uint8)
+
+
+def body_in_python(arrays: KeptArrays) -> Body:
     """The same where `blocks.c` was not built, and the reference for it."""
     blocks: list[bytes] = []
     rows: dict[int, tuple[int, int, int]] = {-1: (0, 0, 0)}
@@ -67,27 +97,47 @@ def encode_in_python(arrays: KeptArrays) -> bytes:
         blocks.append(data)
         end += len(data)
     table = [word for number in arrays.blocks.ravel().tolist() for word in rows[number]]
-    return b"".join((struct.pack(f"<{len(table)}I", *table), *blocks))
+    return _BodyInPython(b"".join((struct.pack(f"<{len(table)}I", *table), *blocks)))
 
 
-def encode_in_c(arrays: KeptArrays) -> memoryview | None:
-    """The same, while other threads run Python; None where that was not built."""
+@dataclass(frozen=True, slots=True)
+class _BodyInC:
+    """One of which `blocks.c` has found out how each block is packed.
+
+    Attributes:
+        arrays: What it holds.
+        numbers: That of the block of each row.
+        blocks: Of each block, the address, the size, the size when packed, and the size of the words it is packed by.
+        functions: Those of blocks.c.
+    """
+
+    arrays: KeptArrays
+    numbers: npt.NDArray[np.int64]
+    blocks: tuple[npt.NDArray[Any], ...]
+    functions: _Functions
+
+    @property
+    def size(self) -> int:
+        return len(self.numbers) * ROW_BYTES + int(self.blocks[2].sum())
+
+    def write(self, into: Memory) -> None:
+        count = len(self.blocks[0])
+        table = np.empty((count, WORDS), np.uint32)
+        places = (each.ctypes.data for each in (*self.blocks, table, into))
+        self.functions.encode_blocks(len(self.numbers), self.numbers.ctypes.data, count, *places)
+
+
+def body_in_c(arrays: KeptArrays) -> Body | None:
+    """The same, made while other threads run Python; None where that was not built."""
     functions = _functions()
     if functions is None:
         return None
-    numbers = np.ascontiguousarray(arrays.blocks, np.int64).ravel()
     memory, start, size = arrays.places.T
     addresses = np.array([each.ctypes.data for each in arrays.memories], np.int64)[memory] + start
     sizes = np.ascontiguousarray(size)
-    packed_sizes, words = np.empty_like(sizes), np.empty(len(sizes), np.uint8)
-    plan = (each.ctypes.data for each in (addresses, sizes, packed_sizes, words))
-    functions.plan_blocks(len(sizes), *plan)
-    table = np.empty((len(sizes), WORDS), np.uint32)
-    body_size = len(numbers) * ROW_BYTES + int(packed_sizes.sum())
-    body = np.empty(body_size + max(WORD_BYTES), np.uint8)  # a word is written before it is known to be left out
-    places = (each.ctypes.data for each in (addresses, sizes, packed_sizes, words, table, body))
-    functions.encode_blocks(len(numbers), numbers.ctypes.data, len(sizes), *places)
-    return body.data[:body_size]
+    blocks = addresses, sizes, np.empty_like(sizes), np.empty(len(sizes), np.uint8)
+    functions.plan_blocks(len(sizes), *(each.ctypes.data for each in blocks))
+    return _BodyInC(arrays, np.ascontiguousarray(arrays.blocks, np.int64).ravel(), blocks, functions)
 
 
 def block_at(table: bytes, row: int) -> Block:

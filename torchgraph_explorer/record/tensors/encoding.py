@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.printable import printable, printable_path
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import DamageError, enveloped, inflated
+from torchgraph_explorer.record.format.envelope import DamageError, aligned, enveloped_head, inflated
 from torchgraph_explorer.record.format.messages import KIND_NAMES, KINDS, ROLE_NAMES, ROLES
 from torchgraph_explorer.record.limits import (
     CATEGORIES,
@@ -28,9 +28,10 @@ from torchgraph_explorer.record.limits import (
     KEPT_TENSORS,
     REASONS,
 )
-from torchgraph_explorer.record.tensors.blocks import encode_blocks
+from torchgraph_explorer.record.tensors.blocks import SPARE, body_of
 from torchgraph_explorer.record.tensors.dtypes import SIZES
 from torchgraph_explorer.record.tensors.graphs import TENSOR_KINDS, kind_of
+from torchgraph_explorer.reused_memory import Pieces
 from torchgraph_explorer.schema import KeptArrays, KeptForm, KeptStep, Kind, Role, TensorKind
 
 
@@ -97,18 +98,28 @@ class LayoutEncoder:
         return encoded
 
 
-def encode_step(step: KeptStep, graph: int | None = None, *, layouts: LayoutEncoder | None = None) -> bytes:
-    """The record of a step's tensors, in its envelope; `graph` is the number of its dependency graph."""
+def encode_step(step: KeptStep, graph: int | None = None, *, layouts: LayoutEncoder, pieces: Pieces) -> memoryview:
+    """The record of a step's tensors, in its envelope and in memory of `pieces`.
+
+    `graph` is the number of the step's dependency graph.
+    """
     head = pb.Tensors(
         step=step.step,
         time=step.time,
         gradient_scale=step.gradient_scale,
-        layout=(layouts or LayoutEncoder()).encode(step.arrays),
+        layout=layouts.encode(step.arrays),
         label=None if step.label is None else printable(step.label),
         reasons=[printable(reason) for reason in step.reasons[:REASONS]],
         graph=graph,
     )
-    return enveloped(pb.Head(tensors=head).SerializeToString(), encode_blocks(step.arrays))
+    body = body_of(step.arrays)
+    begun = np.frombuffer(enveloped_head(pb.Head(tensors=head).SerializeToString(), body.size), np.uint8)
+    first, end = len(begun), len(begun) + body.size
+    memory = pieces.take(aligned(end) + SPARE)
+    memory[:first] = begun
+    body.write(memory[first:])
+    memory[end : aligned(end)] = 0
+    return memory.data[: aligned(end)]
 
 
 def decode_layout(data: bytes) -> tuple[KeptLayout | None, ...]:

@@ -16,6 +16,7 @@ from torchgraph_explorer.record.scan import Scanner
 from torchgraph_explorer.record.segments import LocalSegments
 from torchgraph_explorer.record.tensors.encoding import LayoutEncoder, encode_step
 from torchgraph_explorer.record.tensors.graphs import encode_tensor_graph
+from torchgraph_explorer.reused_memory import Pieces
 from torchgraph_explorer.schema import KeptStep, Session, TensorGraph
 
 SEGMENT_BYTES = 256 << 20
@@ -45,6 +46,7 @@ class TensorWriter:
         self._graphs: dict[TensorGraph, int] = {}
         self._layouts = LayoutEncoder()
         self._encoded_graphs = b""
+        self._pieces = Pieces()
 
     def write(self, step: KeptStep, most: int) -> int:
         """Append a step, if the kept tensors then take at most `most` bytes; returns how many they take.
@@ -56,13 +58,15 @@ class TensorWriter:
         if step.graph is not None and number is None and len(self._graphs) < KEPT_GRAPHS:
             number = len(self._graphs)
             graph = encode_tensor_graph(step.graph, number)
-        data = graph + encode_step(step, number, layouts=self._layouts)
-        if self._used + len(data) + self._beginning_bytes <= most:
-            self._used += len(data)
-            self._outbox.add(Encoded(data, step.step))
+        data = encode_step(step, number, layouts=self._layouts, pieces=self._pieces)
+        if self._used + len(graph) + len(data) + self._beginning_bytes <= most:
             if graph and step.graph is not None and number is not None:
+                self._used += len(graph)
+                self._outbox.add(Encoded(graph))
                 self._graphs[step.graph] = number
                 self._encoded_graphs += graph
+            if self._outbox.add(Encoded(data, step.step, is_needed=False)):
+                self._used += len(data)
         return self._used
 
     def when_idle(self) -> None:
