@@ -92,7 +92,7 @@ def _also_called(new: str) -> str:
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(name, (*known, *RENAMED, *NEEDLESS), n=3)
+    near = get_close_matches(name, (*known, *RENAMED, *NEEDLESS), n=3, cutoff=0.7)
     instead = f"Did you mean {' or '.join(f'{each}=' for each in near)}?" if near else f"It takes {', '.join(known)}."
     return f"watch() takes no {name}=. {instead}"
 
