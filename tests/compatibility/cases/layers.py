@@ -258,8 +258,9 @@ def _() -> Any:
 
 @case("a policy that samples actions")
 def _() -> Any:
+    # Validating is torch's default, which some libraries of other cases switch off for the whole process.
     actor = module(
-        lambda self, x: (torch.distributions.Categorical(logits=self.policy(x)), self.value(x)),
+        lambda self, x: (torch.distributions.Categorical(logits=self.policy(x), validate_args=True), self.value(x)),
         policy=nn.Linear(6, 3),
         value=nn.Linear(6, 1),
     )
