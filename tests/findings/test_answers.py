@@ -83,12 +83,19 @@ class Convolution(nn.Module):
         return result
 
 
+class Scaled(nn.Embedding):
+    """As large language models have it."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input) * WIDTH**0.5
+
+
 class Reader(nn.Module):
     """Logits for each token."""
 
-    def __init__(self, inner: nn.Module) -> None:
+    def __init__(self, inner: nn.Module, embedding: type[nn.Embedding] = nn.Embedding) -> None:
         super().__init__()
-        self.embed = nn.Embedding(WORDS, WIDTH, padding_idx=PADDING)
+        self.embed = embedding(WORDS, WIDTH, padding_idx=PADDING)
         self.place = nn.Parameter(torch.randn(LENGTH, WIDTH))
         self.inner, self.head = inner, nn.Linear(WIDTH, WORDS)
 
@@ -121,11 +128,17 @@ def entropy(logits: Tensor, targets: Tensor, **options: Any) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), **options)
 
 
-def language(inner: Callable[[], nn.Module], *, shift: int = 1, hand_over: bool = False) -> Loop:
+def language(
+    inner: Callable[[], nn.Module],
+    *,
+    shift: int = 1,
+    hand_over: bool = False,
+    embedding: type[nn.Embedding] = nn.Embedding,
+) -> Loop:
     """Asks for the token `shift` places on."""
 
     def make() -> tuple[nn.Module, Callable[[], Tensor]]:
-        model = Reader(inner())
+        model = Reader(inner(), embedding)
 
         def loss() -> Tensor:
             tokens = text()
@@ -318,6 +331,11 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "recurrence both ways": (language(lambda: Recurrent(both_ways=True)), "future-visible", "inner.rnn"),
     "a convolution both ways": (language(lambda: Convolution(ahead=1, behind=1)), "future-visible", "inner.conv"),
     "answers that are not shifted": (language(Attention, shift=0), "answers-in-inputs", ""),
+    "answers that are not shifted, and an embedding that scales": (
+        language(Attention, shift=0, embedding=Scaled),
+        "answers-in-inputs",
+        "",
+    ),
     "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
     "padding that counts": (padded(), "padding-in-loss", ""),
     "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),

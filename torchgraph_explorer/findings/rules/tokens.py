@@ -5,6 +5,7 @@ The gradient at the logits tells the right answers, which are compared with the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -193,11 +194,25 @@ def _most(evidence: Evidence, column: int) -> float:
 
 
 def _is_embedded(evidence: Evidence, column: int) -> bool:
-    """Whether an embedding is given this tensor: one with the same elements at all steps."""
-    for other in evidence.of_kind("value", "input"):
-        if evidence.places.class_of(evidence.series[other].module) == "Embedding" and all(
+    """Whether a module that looks rows up is given this tensor: one with the same elements at all steps.
+
+    Such a module has a matrix `weight`, as torch's `Embedding` and what is derived from it, and no other input.
+    """
+    inputs = [*evidence.of_kind("value", "input")]
+    given = Counter((evidence.series[one].module, evidence.series[one].call) for one in inputs)
+    for other in inputs:
+        series = evidence.series[other]
+        if given[series.module, series.call] > 1 or not _has_matrix(evidence, series.module):
+            continue
+        if all(
             np.array_equal(evidence.column(name, column), evidence.column(name, other), equal_nan=True)
             for name in ("mean", "std", "count", "max")
         ):
             return True
     return False
+
+
+def _has_matrix(evidence: Evidence, module: str) -> bool:
+    column = evidence.find(module, None, "param", "weight")
+    info = None if column is None else evidence.places.tensor(evidence.series[column])
+    return info is not None and len(info.shape) == 2
