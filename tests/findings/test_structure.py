@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tests.findings.records import assert_outside_band, chain, module, recorded, tensor, weight
@@ -105,6 +106,27 @@ def test_a_branch_that_hardly_counts_is_told(
     assert kinds(model) == expected
     for one in model.findings():
         assert_outside_band(model, one)
+
+
+@pytest.mark.parametrize(
+    ("result", "is_told"),
+    [
+        pytest.param(NORMAL, True, id="a sum"),
+        pytest.param(np.concatenate([NORMAL, 1e-4 * NORMAL]), True, id="joined"),
+        pytest.param(1e-4 * NORMAL**2, False, id="a product"),
+    ],
+)
+def test_a_small_factor_is_no_branch(result: npt.NDArray[np.float64], is_told: bool, tmp_path: Path) -> None:
+    frames: Frames = [
+        {
+            ("deep", "output", "output", "value"): NORMAL * 1e-4,
+            ("wide", "output", "output", "value"): NORMAL,
+            ("head", "input", "input[0]", "value"): result,
+        }
+        for _ in range(12)
+    ]
+    found = {one.kind for one in recorded(tmp_path, joined("deep", "wide"), frames).findings()}
+    assert ("imbalanced-branches" in found) == is_told
 
 
 @pytest.mark.parametrize(

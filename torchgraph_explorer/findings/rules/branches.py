@@ -34,16 +34,22 @@ AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
 """A sum in which one part does not count is as large as the other, up to this share; and of how many dimensions."""
 
 
+SUMMED = 10.0
+"""What tensors are added or joined to is as large as the largest of them, up to this factor. A product is not."""
+
+
 class _Junction(NamedTuple):
     """Tensors that come together before a call, or in the output of one.
 
     Attributes:
         place: The module that they go into.
         branches: Columns of their values.
+        result: That of what they come together to; None if it is not recorded.
     """
 
     place: str
     branches: tuple[int, ...]
+    result: int | None
 
 
 def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
@@ -62,6 +68,8 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         if kept is None or small in told or _comes_up(scales[rows[kept]], least, most):
             continue
         if scales[0, least] == 0 and _grows(scales[rows[kept], least]):
+            continue
+        if junction.result is not None and not _is_sum(evidence.rms[rows[kept]], large, junction.result):
             continue
         told.add(small)
         at, other = evidence.series[small], evidence.series[large]
@@ -140,6 +148,13 @@ def _grows(scales: npt.NDArray[np.float64]) -> bool:
     return bool(np.median(scales[-third:]) > GROWS * np.median(scales[:third]))
 
 
+def _is_sum(scales: npt.NDArray[np.float64], large: int, result: int) -> bool:
+    """Whether the column `result` may be what the column `large` was added or joined to."""
+    ratios = scales[:, result] / scales[:, large]
+    ratios = ratios[np.isfinite(ratios)]
+    return not len(ratios) or 1 / SUMMED < float(np.median(ratios)) < SUMMED
+
+
 def _junctions(evidence: Evidence) -> Iterator[_Junction]:
     """Where two or more tensors come together that gradient flows back to, or data."""
     graph = evidence.places.graph
@@ -155,7 +170,7 @@ def _junctions(evidence: Evidence) -> Iterator[_Junction]:
         columns = [_column(evidence, graph.nodes[one]) for one in nodes]
         known = tuple(dict.fromkeys(one for one in columns if one is not None))
         if len(known) >= 2:
-            yield _Junction(_place(evidence, node), known)
+            yield _Junction(_place(evidence, node), known, _result(evidence, node))
 
 
 def _takes_one(evidence: Evidence, node: Node) -> bool:
@@ -166,6 +181,17 @@ def _takes_one(evidence: Evidence, node: Node) -> bool:
 def _place(evidence: Evidence, node: Node) -> str:
     call = node.call if node.call is not None else node.inside
     return evidence.places.calls[call].module if call is not None else ""
+
+
+def _result(evidence: Evidence, node: Node) -> int | None:
+    """The column of what comes together in a node."""
+    if node.call is not None:
+        call = evidence.places.calls[node.call]
+        return evidence.find(call.module, call.call, "input", call.inputs[0].path)
+    if node.kind != "output" or node.inside is None or node.tensor is None:
+        return None
+    call = evidence.places.calls[node.inside]
+    return evidence.find(call.module, call.call, "output", node.tensor.path)
 
 
 def _column(evidence: Evidence, node: Node) -> int | None:
