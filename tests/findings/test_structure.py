@@ -465,3 +465,28 @@ def test_a_loss_scale_below_one_is_told_even_if_it_recovers(tmp_path: Path) -> N
     frames: Frames = [{("fc1", "output", "output", "value"): NORMAL}] * 20
     found = recorded(tmp_path, graph, frames, facts=facts, scale=0.25).findings()
     assert [one.kind for one in found] == ["loss-scale-loop"]
+
+
+# Parameters that are not used
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        pytest.param("offset", "warning", id="one that was forgotten"),
+        pytest.param("mask_token", "info", id="what stands for masked inputs"),
+    ],
+)
+def test_a_parameter_of_its_own_that_gets_no_gradient_is_told(name: str, severity: str, tmp_path: Path) -> None:
+    graph = chain(module("patches", "Patches", weight(8, 8), TensorInfo(name, (8,), "float32", True)))
+    frames: Frames = [
+        {
+            ("patches", "output", "output", "value"): NORMAL,
+            ("patches", "param", "weight", "value"): NORMAL + step,
+            ("patches", "param", "weight", "grad"): NORMAL,
+            ("patches", "param", name, "value"): NORMAL[:8],
+        }
+        for step in range(12)
+    ]
+    found = [one for one in kinds(recorded(tmp_path, graph, frames)) if one[0] == "no-gradient"]
+    assert found == [("no-gradient", severity, "patches", 0)]

@@ -36,11 +36,13 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
     for module, weights in _without_gradient(evidence).items():
         if module not in evidence.places.called:
             continue
+        # What stands for masked inputs is used where something is masked: a transformer is fine-tuned without.
+        is_meant = all("mask" in one.info.path for one in weights)
         is_in_graph = _output_requires_grad(evidence, module)
         yield finding(
             evidence,
             "no-gradient",
-            "warning" if is_in_graph else "info",
+            "warning" if is_in_graph and not is_meant else "info",
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": len(weights)},
