@@ -85,6 +85,7 @@ def joined(*names: str) -> ModuleGraph:
         pytest.param(lambda _: 1e-4, [("imbalanced-branches", "warning", "deep", 0)], id="far apart"),
         pytest.param(lambda _: 0.02, [], id="apart"),
         pytest.param(lambda step: 1e-4 * 1.3**step, [], id="coming up"),
+        pytest.param(lambda step: 1e-4 * min(1 + step, 5), [], id="a scale that was learned"),
         pytest.param(lambda _: 0.0, [], id="switched off"),
         pytest.param(lambda step: 1e-4 * step, [], id="growing from zero"),
         pytest.param(

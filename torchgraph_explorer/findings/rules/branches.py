@@ -30,6 +30,9 @@ HELD = 0.5
 GROWS = 1.25
 """What begins at zero, as an adapter, grows while the last third of its scales is so much larger than the first."""
 
+GROWN, BEGINNING = 3.0, 3
+"""A branch is used if its share has become so many times that of the first recorded steps; how many these are."""
+
 AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
 """A sum in which one part does not count is as large as the other, up to this share; and of how many dimensions."""
 
@@ -68,6 +71,8 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         if kept is None or small in told or _comes_up(scales[rows[kept]], least, most):
             continue
         if scales[0, least] == 0 and _grows(scales[rows[kept], least]):
+            continue
+        if _has_grown(scales[rows], least, most):
             continue
         if junction.result is not None and not _is_sum(evidence.rms[rows[kept]], large, junction.result):
             continue
@@ -140,6 +145,12 @@ def _comes_up(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
     third = max(len(scales) // 3, 1)
     first, last = (float(np.median(some[:, small] / some[:, large])) for some in (scales[:third], scales[-third:]))
     return last > 2 * first and last * (last / first) ** SOON > 1 / APART
+
+
+def _has_grown(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
+    """Whether a branch counts far more than at the beginning: layers that learn a scale begin with a small one."""
+    ratios = scales[:, small] / scales[:, large]
+    return bool(np.median(ratios[-len(ratios) // 3 :]) > GROWN * np.median(ratios[:BEGINNING]))
 
 
 def _grows(scales: npt.NDArray[np.float64]) -> bool:
