@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import inspect
@@ -504,6 +505,8 @@ def _counted(case: Case) -> Sequence[Mapping[str, int]]:
         return _turning_on(switch)(training, watcher)
 
     _forget_results()
+    gc.collect()
+    gc.freeze()  # `watch` searches all objects, and what was imported and counted since the test began are many
     with _traced(count):
         run(case, watched=True, options=case.options, around=around)
     return [*by_step, calls]
