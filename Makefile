@@ -125,9 +125,11 @@ $(STAMPS)/dev: $(STAMPS)/venv constraints/dev.txt pyproject.toml
 	$(INSTALL) --group dev
 	@touch $@
 
-# What all processes of the tests import is compiled once: they begin together, and each would compile it.
+# What all processes of the tests import is compiled once, and so are the tests, in the form that pytest gives them:
+# the processes begin together, and each would compile it.
 $(STAMPS)/imported: | install
-	$(BIN)/python -c "from tests import warm; [warm.import_module(one) for one in warm.WANDB]"
+	$(BIN)/python -c "from tests import warm; [warm.import_module(one) for one in warm.WANDB]; \
+		import pytest; pytest.main(['--collect-only', '-qq'])" >/dev/null
 	@touch $@
 
 $(STAMPS)/examples: examples/loops/requirements.txt | install
