@@ -6,12 +6,14 @@ import random
 import signal
 import threading
 import time
+from pathlib import Path
 from types import FrameType
 
 import pytest
 import torch
 from torch import nn
 
+from tests import warm
 from tests.listening import Listening
 from tests.processes import wait_for
 from tests.tables import every
@@ -103,3 +105,35 @@ def test_a_signal_whose_handler_closes_the_watcher_may_come_at_any_moment(seed: 
         signal.signal(signal.SIGALRM, before)
     model(torch.randn(4, 3))  # the last close may have come when torch had already listed the hooks that it calls
     assert not model._forward_pre_hooks
+
+
+PROFILED = """
+import cProfile, signal, sys
+import torch
+from torchgraph_explorer import watch
+
+class Interrupted(torch.nn.Linear):
+    def extra_repr(self):
+        signal.raise_signal(signal.SIGTERM)
+        return super().extra_repr()
+
+def close(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    watcher.close()
+
+signal.signal(signal.SIGTERM, close)
+model = Interrupted(3, 2)
+watcher = watch(model, log_freq=1, backend="record", logdir=sys.argv[1], verbose=False)
+with cProfile.Profile():
+    for _ in range(20):
+        model(torch.randn(4, 3)).sum().backward()
+watcher.close()
+print(watcher.finished)
+"""
+
+
+@pytest.mark.slow
+def test_a_handler_that_closes_the_watcher_within_a_hook_of_a_profiled_training_ends(tmp_path: Path) -> None:
+    done = warm.run("-c", PROFILED, str(tmp_path), timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"]

@@ -109,8 +109,7 @@ class _Waiting:
             for act in tuple(self.acts if self._has_gone_on(sys._getframe(1)) else ()):
                 if _is_done(act):
                     self.acts.remove(act)
-            # Python 3.11 does not begin a function under a debugger while another call is pending: it tries for ever.
-            if self.acts and sys.gettrace() is None and now < self.until:
+            if self.acts and now < self.until and not _is_traced():
                 self.add()
         finally:
             self.is_tried = False
@@ -124,6 +123,11 @@ class _Waiting:
         before, self._place = self._place, (id(frame), frame.f_lasti)
         self._calls = 0 if self._place != before else self._calls + 1
         return self._calls % AT_ONCE == 0
+
+
+def _is_traced() -> bool:
+    """Whether a debugger or a profiler runs: Python 3.11 begins no function then while a call is pending, for ever."""
+    return sys.gettrace() is not None or sys.getprofile() is not None
 
 
 AT_ONCE = 32
