@@ -12,7 +12,7 @@ from torchgraph_explorer import open_run, watch
 
 pytestmark = pytest.mark.slow
 
-KINDS = {"zero-init", "frozen-by-accident"}
+KINDS = {"zero-init", "frozen-by-accident", "vanishing-gradient"}
 
 
 class Branches(nn.Module):
@@ -60,6 +60,45 @@ def test_a_linear_layer_that_is_frozen_between_others_is_told(tmp_path: Path) ->
 
 def test_zeros_that_nothing_switches_off_are_told(tmp_path: Path) -> None:
     assert told(network(Branches(is_mask_frozen=False)), tmp_path) == {("zero-init", "1")}
+
+
+class States(nn.Module):
+    """A table that acts behind two layers in it, and gets far less gradient than these, as the states of Mamba."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.table = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = self.after(self.before(inputs) * (1 + 1e-6 * self.table.mean(0)))
+        return result
+
+
+def test_a_table_whose_place_among_the_layers_is_not_known_is_not_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    assert told(nn.Sequential(States(), nn.Linear(4, 4)), tmp_path) == set()
+
+
+class Followed(nn.Module):
+    """A layer and its teacher, a frozen copy that follows it before each pass, as in BYOL and DINO."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.student, self.teacher = nn.Linear(4, width), nn.Linear(4, width)
+        self.teacher.load_state_dict(self.student.state_dict())
+        self.teacher.requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        for one, other in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
+            one.data = 0.9 * one.data + 0.1 * other.data
+        result: Tensor = (self.student(inputs) - self.teacher(inputs)).mean(1, keepdim=True) + inputs
+        return result
+
+
+@pytest.mark.parametrize("width", [4, 5_000], ids=["all of it is measured", "a sample of it is measured"])
+def test_a_teacher_that_an_optimizer_has_too_is_not_told(width: int, tmp_path: Path) -> None:
+    assert told(network(Followed(width)), tmp_path) == set()
 
 
 class Prompted(nn.Module):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,14 +30,40 @@ class Attention(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         logits = self.query(inputs) @ self.key(inputs).transpose(1, 2) * self.scale
         is_seen = torch.ones(LENGTH, LENGTH).tril().triu(1 - self.window).bool()
-        weights = logits.masked_fill(~is_seen, -math.inf).softmax(-1)
-        result: Tensor = self.dropout(weights) @ self.value(inputs)
+        self.weights = logits.masked_fill(~is_seen, -math.inf).softmax(-1)
+        result: Tensor = self.dropout(self.weights) @ self.value(inputs)
         return result
 
 
-def told(folder: Path, *, scale: float = 1.0, window: int = LENGTH, deviation: float | None = None) -> list[str | None]:
+class Returning(nn.Sequential):
+    """Also returns the weights of attention, as a list that whoever calls it hands on."""
+
+    def forward(self, inputs: Tensor) -> Any:
+        result = super().forward(inputs)  # type: ignore[no-untyped-call]  # of torch
+        return result, [one.weights for one in self if isinstance(one, Attention)]
+
+
+class Outer(nn.Module):
+    """Hands on what the module in it returns."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.inner(inputs)
+
+
+def told(
+    folder: Path,
+    *,
+    scale: float = 1.0,
+    window: int = LENGTH,
+    deviation: float | None = None,
+    around: Callable[..., nn.Module] = nn.Sequential,
+) -> list[str | None]:
     torch.manual_seed(0)
-    model = nn.Sequential(
+    model = around(
         nn.Embedding(WORDS, FEATURES), Attention(scale, window), Attention(scale, window), nn.Linear(FEATURES, WORDS)
     )
     for one in model.modules():
@@ -46,13 +74,19 @@ def told(folder: Path, *, scale: float = 1.0, window: int = LENGTH, deviation: f
         for _ in range(6):
             words = torch.randint(0, WORDS, (8, LENGTH + 1))
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten()).backward()
+            outputs = model(words[:, :-1])
+            logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+            nn.functional.cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten()).backward()
             optimizer.step()
     return [one.module for one in open_run(folder / "run").model().findings() if one.kind == "attention-saturated"]
 
 
 def test_attention_without_its_scale_is_told(tmp_path: Path) -> None:
     assert told(tmp_path, scale=1.5) == ["1.dropout"]
+
+
+def test_attention_that_modules_around_it_hand_on_is_told_once(tmp_path: Path) -> None:
+    assert told(tmp_path, scale=1.5, around=lambda *layers: Outer(Returning(*layers))) == ["inner.1.dropout"]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ class Evidence:
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
         self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
+        self._fingerprints: dict[int, npt.NDArray[np.uint64]] = {}
         self._column = {one.key: number for number, one in enumerate(self.series)}
 
     def __len__(self) -> int:
@@ -135,6 +136,12 @@ class Evidence:
     def column(self, statistic: str, series: int) -> Matrix:
         """One statistic of one series, `[steps]`."""
         return self.matrix(statistic)[:, series]
+
+    def fingerprints(self, row: int) -> npt.NDArray[np.uint64]:
+        """The fingerprints of all series at one row, `[series]`; 0 where there is none."""
+        if row not in self._fingerprints:
+            self._fingerprints[row] = self.model.rows(self.frames[[row]]).fingerprints[0]
+        return self._fingerprints[row]
 
     def find(self, module: str, call: int | None, role: Role, path: str, kind: Kind = "value") -> int | None:  # noqa: PLR0917  # the parts of `Series.key`, in its order
         """The column of a series; None if it was not recorded."""

@@ -12,6 +12,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.schema import Series
 
 LOST = 1e-4
 """A layer whose gradient, relative to its weights, is less than this share of the largest one's has lost it."""
@@ -106,9 +107,24 @@ def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:
 
 
 def _layers(evidence: Evidence) -> Iterator[_Layer]:
-    for grad in evidence.of_kind("grad", "param"):
+    """Not those of a module with layers inside, as the states of Mamba: nobody knows after which of these they act."""
+    places = evidence.places
+    matrices = [grad for grad in evidence.of_kind("grad", "param") if _is_matrix(evidence, evidence.series[grad])]
+    inner = {evidence.series[grad].module for grad in matrices} & places.called
+    around = {outer for name in inner for outer in _around(name)}
+    for grad in matrices:
         one = evidence.series[grad]
         value = evidence.find(one.module, one.call, one.role, one.path)
-        is_matrix = dimensions(evidence.places.tensor(one)) >= 2
-        if value is not None and is_matrix and "Embedding" not in evidence.places.class_of(one.module):
-            yield _Layer(evidence.places.order(one.module), one.module, value, grad)
+        if value is not None and one.module not in around and "Embedding" not in places.class_of(one.module):
+            yield _Layer(places.order(one.module), one.module, value, grad)
+
+
+def _is_matrix(evidence: Evidence, parameter: Series) -> bool:
+    return dimensions(evidence.places.tensor(parameter)) >= 2
+
+
+def _around(module: str) -> Iterator[str]:
+    """The names of all modules that `module` is in."""
+    while module:
+        module = module.rpartition(".")[0]
+        yield module

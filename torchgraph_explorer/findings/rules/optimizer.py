@@ -14,7 +14,7 @@ from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
-from torchgraph_explorer.schema import Shape
+from torchgraph_explorer.schema import EXTENT, Extent, Shape
 
 HELD_SHARE, MADE_SHARE = 0.75, 0.5
 """Share of the elements of all weights from which on freezing them is taken for meant, although an optimizer has them,
@@ -162,14 +162,18 @@ def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
     return bool(np.nanmedian(peaks) > 0) if np.isfinite(peaks).any() else False
 
 
-def is_changed(evidence: Evidence, module: str, path: str) -> bool:
-    """Whether the parameter's values differ between recorded steps. Those of a sample tell nothing."""
+def is_changed(evidence: Evidence, module: str, path: str, *, since: int = 0) -> bool:
+    """Whether the parameter's values differ between recorded steps, from the row `since` on.
+
+    Statistics of a sample tell nothing: of a large parameter, the first and the last fingerprint are compared.
+    """
     column = evidence.find(module, None, "param", path)
-    if column is None:
+    rows = np.array([]) if column is None else since + np.flatnonzero(evidence.is_there[since:, column])
+    if column is None or len(rows) < 2:
         return False
-    rows = np.flatnonzero(evidence.is_there[:, column])
     if (evidence.column("count", column)[rows] != evidence.column("sampled", column)[rows]).any():
-        return False
+        first, last = (evidence.fingerprints(int(row))[column] for row in (rows[0], rows[-1]))
+        return bool(first != last and (first & last & np.uint64(EXTENT)) == Extent.ALL)
     return any(len(np.unique(evidence.column(name, column)[rows])) > 1 for name in ("min", "max", "mean", "l2_norm"))
 
 
@@ -212,8 +216,8 @@ def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: flo
     name = f"{module}.{path}" if module else path
     flags = np.array([name in (facts_at(evidence, row).frozen_in_optimizer or ()) for row in rows])
     kept = held(flags, share=HELD)
-    if kept is not None and share < HELD_SHARE:
-        return [rows[at] for at in kept]
+    if kept is not None and share < HELD_SHARE:  # a teacher that follows by itself may well be frozen for it
+        return None if is_changed(evidence, module, path, since=rows[kept[0]]) else [rows[at] for at in kept]
     is_new = share < MADE_SHARE and is_as_made(evidence, weight)
     return rows if is_new and not is_changed(evidence, module, path) else None
 

@@ -30,8 +30,9 @@ def attention_saturated(evidence: Evidence) -> Iterator[Finding]:
     if int(evidence.steps[0]) != 0 or not _begins_anew(evidence):
         return
     told: set[str] = set()
-    for one in _seen(evidence):
-        if one.around not in told and one.sharpness > SHARP and one.keys >= LEAST_KEYS:
+    sharp = [one for one in _seen(evidence) if one.sharpness > SHARP and one.keys >= LEAST_KEYS]
+    for one in sharp:
+        if one.around not in told and not any(one.is_handed_on_from(other) for other in sharp):
             told.add(one.around)
             yield finding(
                 evidence,
@@ -62,6 +63,16 @@ class _Attention(NamedTuple):
     around: str
     sharpness: float
     keys: float
+
+    @property
+    def module(self) -> str:
+        """The module that takes or gives them, or in which a function makes them."""
+        return self.at if isinstance(self.at, str) else self.at.module
+
+    def is_handed_on_from(self, other: _Attention) -> bool:
+        """Whether `other` are the same weights in a module inside of this one's, which only hands them on."""
+        is_inside = other.module != self.module and f".{other.module}".startswith(f".{self.module}.".replace("..", "."))
+        return is_inside and (other.sharpness, other.keys) == (self.sharpness, self.keys)
 
 
 def _seen(evidence: Evidence) -> Iterator[_Attention]:
