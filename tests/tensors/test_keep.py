@@ -298,6 +298,11 @@ def test_kept_tensors_stay_within_their_space(tmp_path: Path) -> None:
     assert gaps[-1] >= 2
 
 
+def test_the_warning_that_steps_become_rare_says_how_large_one_is(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r" of 0\.05 MB \(Keep\(megabytes=\)\), and a step up to 0\.00\d+ MB\."):
+        run(tmp_path, Keep("*", samples=None, megabytes=0.05), steps=60)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*recorded again", "ignore:.*half as often", "ignore:.*does not fit")
 def test_a_resumed_run_shares_the_space_and_replaces_steps(tmp_path: Path) -> None:

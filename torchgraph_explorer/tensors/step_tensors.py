@@ -221,7 +221,8 @@ class KeptSteps:
         return True
 
     def _limit(self) -> str:
-        return f"Kept tensors take {self.used / 1e6:.3g} of {self.most / 1e6:.3g} MB (Keep(megabytes=))."
+        used, most, step = (f"{size / 1e6:.3g}" for size in (self.used, self.most, self._largest))
+        return f"Kept tensors take {used} of {most} MB (Keep(megabytes=)), and a step up to {step} MB."
 
 
 class FullError(NotKeptError):
