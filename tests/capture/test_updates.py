@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -542,6 +543,24 @@ def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
         watcher.close()
 
 
+class InAList(nn.Module):
+    """Its layers are in a plain list, where torch does not find them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [nn.Linear(4, 4)]
+
+
+def test_a_model_whose_layers_are_not_part_of_it_is_told_so() -> None:
+    model = InAList()
+    optimizer = sgd(model.layers[0])
+    watcher = watch(model, backend=Listening(), verbose=False)
+    loss_of(model.layers[0]).backward()
+    optimizer.step()
+    with pytest.warns(TorchgraphWarning, match="no step was recorded. It had no parameters .* use nn.ModuleList"):
+        watcher.close()
+
+
 def test_nothing_is_watched_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCHGRAPH", "off")
     model, heard = network(), Listening()
@@ -643,6 +662,52 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
     assert "block.forward" not in str(said[0].message)
     recorded = {key[0] for key in heard.recorded() if key[2] == "output"}
     assert recorded == {"", "block", "block.inner.0", "block.inner.1", "block.last"}
+
+
+class Decorated(nn.Linear):
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]  # of torch
+    @torch.enable_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+    def twice(self, x: Tensor) -> Tensor:
+        return self.forward(self.forward(x))
+
+
+class OfDecorated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = Decorated(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer.twice(x)
+
+
+def test_who_runs_a_module_by_its_forward_is_named_although_torch_decorates_that() -> None:
+    model = OfDecorated()
+    optimizer = sgd(model)
+
+    def train() -> None:
+        with watch(model, backend=Listening(), log_freq=1, verbose=False):
+            loss_of(model).backward()
+            optimizer.step()
+
+    with pytest.warns(TorchgraphWarning, match=r"layer\.forward\(\), called in Decorated\.twice:"):
+        train()
+
+
+def test_torch_does_not_warn_of_looking_at_parameters_that_were_computed() -> None:
+    """As TorchOpt puts them into modules."""
+    model, base = Plain(), nn.Parameter(torch.randn(1, 4))
+    optimizer = torch.optim.SGD([base, *model.inner.parameters()], 0.1)
+    with warnings.catch_warnings(record=True) as caught, watch(model, backend=Listening(), log_freq=1, verbose=False):
+        warnings.simplefilter("always")
+        for _ in range(3):
+            model.last._parameters["weight"] = base * 2  # type: ignore[assignment]  # no parameter, but taken for one
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            optimizer.step()
+    assert [str(one.message) for one in caught if "not a leaf" in str(one.message)] == []
 
 
 class Autoencoder(nn.Module):

@@ -12,6 +12,9 @@ from torchgraph_explorer.capture.modules_by_name import ModulesByName
 MOST_NAMED = 3
 """Modules that are named in the sentence about them."""
 
+DECORATORS = ("torch.amp.", "torch.utils._contextlib")
+"""Modules of torch that have the functions that `torch.autocast()` and `torch.no_grad()` put around others."""
+
 
 class DirectForwards:
     """The modules that were run so within calls of a step that is traced, each with the function that did it."""
@@ -32,10 +35,10 @@ class DirectForwards:
         if frame is None or len(inner_forwards) < 2:
             return  # the outermost is that of the module itself
         called = _self_of(inner_forwards[-1])
-        for each in inner_forwards[:-1]:
+        for each in reversed(inner_forwards[:-1]):  # the outermost of a module first, since it may run its base class's
             module = _self_of(each)
             if module is not called and isinstance(module, nn.Module) and (name := self._names.get(id(module))):
-                self._found.setdefault(name, each.f_back.f_code.co_qualname)
+                self._found.setdefault(name, _caller_of(each).f_code.co_qualname)
 
     def sentence(self) -> str | None:
         """What is not recorded for that reason, and what to do; None if nothing was found."""
@@ -47,6 +50,14 @@ class DirectForwards:
             f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}: inputs and outputs of these modules are "
             f"not recorded. Call a module itself, as layer(x), not layer.forward(x)."
         )
+
+
+def _caller_of(frame: Any) -> Any:
+    """The frame of the function that called it, also where torch decorates it, as `torch.autocast` does."""
+    caller = frame.f_back
+    while caller.f_back is not None and str(caller.f_globals.get("__name__")).startswith(DECORATORS):
+        caller = caller.f_back
+    return caller
 
 
 def _self_of(frame: Any) -> object:

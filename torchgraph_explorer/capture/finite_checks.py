@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture import nonfinite_origin
 from torchgraph_explorer.capture.call_context import is_captured
 from torchgraph_explorer.capture.mode_stack import are_modes_on
-from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, has_memory, is_readable
+from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.schema import NotFiniteOrigin
 
@@ -80,7 +80,8 @@ class FiniteChecks:
         if "gradient" not in self._over and getattr(optimizer, "found_inf", None) is None and is_due:
             few = optimizer.param_groups[0]["params"][:FEW]
             with NoDispatch():
-                gradients = [one.grad for one in few if one.grad is not None and one.grad.numel() <= LARGEST]
+                found = map(gradient_of, few)
+                gradients = [one for one in found if one is not None and one.numel() <= LARGEST]
             self._look(
                 "gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model, is_updated=is_updated)
             )

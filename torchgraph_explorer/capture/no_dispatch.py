@@ -72,6 +72,11 @@ class NoDispatch:
             self._functions.__exit__(None, None, None)
 
 
+def gradient_of(parameter: Tensor) -> Tensor | None:
+    """Its `.grad`. Torch warns of looking at that of one that was computed, as TorchOpt puts into modules."""
+    return parameter.grad if parameter.is_leaf or parameter.retains_grad else None
+
+
 def is_hidden(tensor: Tensor) -> bool:
     """Whether what is done to `tensor` is hidden without a `NoDispatch`, as is usual in a backward pass."""
     return not (

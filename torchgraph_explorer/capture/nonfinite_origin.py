@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, has_memory, is_readable
+from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import input_tensors
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import NotFiniteOrigin, OriginKind
@@ -35,7 +35,7 @@ def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigi
 
     If all are not, and `is_updated` with them, nothing is known of the parameters before.
     """
-    gradients = ((name, one.grad) for name, one in unwrapped(model).named_parameters())
+    gradients = ((name, gradient_of(one)) for name, one in unwrapped(model).named_parameters())
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))
     if found is None or found.count < found.total:
         return found

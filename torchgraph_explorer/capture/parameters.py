@@ -12,7 +12,7 @@ from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey, series_key
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_memory, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, gradient_of, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
 
 ParameterKey: TypeAlias = "tuple[str, str]"
@@ -166,7 +166,7 @@ def _has_unusual(module: nn.Module) -> bool:
 
 def _gradient(parameter: nn.Parameter) -> Tensor | None:
     """The gradient of `parameter`, if it has one that can be read."""
-    gradient = parameter.grad
+    gradient = gradient_of(parameter)
     is_there = gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient))
     return found if is_there else None
 

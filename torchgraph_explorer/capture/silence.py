@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from torch import nn
+
 MOST_UPDATES = 100
 """Steps of optimizers, without a step of the model, after which that is said."""
 
@@ -26,7 +28,12 @@ class Silence:
         self.is_over, self._is_said = expected, False
         self._with_evaluations = with_evaluations
         self._calls = self._calls_in_backward = self._updates = self._other_updates = 0
+        self._is_empty = False
         self._since: float | None = None
+
+    def look(self, model: nn.Module) -> None:
+        """`model` is what is watched."""
+        self._is_empty = next(model.parameters(), None) is None
 
     def call(self) -> None:
         """A module was called, but not in training mode with gradients enabled."""
@@ -76,12 +83,17 @@ class Silence:
                 "It was called in eval mode or with gradients disabled only. To record its training, call "
                 f"model.train() before; {evaluations}"
             )
+        if self._is_empty:
+            return (
+                "It had no parameters when watch() was called. Modules in a plain list or dictionary are not part of "
+                "the module that has it: use nn.ModuleList or nn.ModuleDict."
+            )
         if self._updates:
             return (
                 "Its parameters were updated, but none of its modules was called. Call modules as layer(x), not as "
                 "layer.forward(x), since only calls are seen, and not those of a class with a __call__ of its own, as "
-                "GPyTorch's; and if a function around the model is compiled, compile the model instead: "
-                "model.compile()."
+                "GPyTorch's, or of a copy, as higher makes; and if a function around the model is compiled, compile "
+                "the model instead: model.compile()."
             )
         if self._other_updates:
             return (
@@ -90,5 +102,5 @@ class Silence:
             )
         return (
             "None of its modules was called in training mode with gradients enabled. Pass the model that the training "
-            "loop calls to watch()."
+            "loop calls to watch(). Calls of a class with a __call__ of its own, as GPyTorch's, are not seen."
         )

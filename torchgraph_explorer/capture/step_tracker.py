@@ -104,6 +104,7 @@ class StepTracker:
         self._learned: ModuleGraph | None = None
         self._named_ahead: dict[str, _NamedAhead] = {}
         self._called, self._phase = weakref.ref(model), phase
+        self.silence.look(model)
         self._module_hooks = ModuleHooks()
         expected = StepsAre.UNKNOWN if optimizer is None else StepsAre.UPDATES
         self._counter = StepCounter(model, phase, steps_are=expected if by_updates else StepsAre.PASSES)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory
 
 MOST_ELEMENTS = 1 << 18
 """Elements whose norm is taken, some 50 microseconds' worth on a CPU."""
@@ -64,7 +64,7 @@ def _few_elements(parameters: Named) -> Iterable[int]:
     device: torch.device | None = None
     keys = list(parameters)
     for key in keys[:: -(-len(keys) // MOST_TENSORS) or 1]:
-        gradient = parameters[key][1].grad
+        gradient = gradient_of(parameters[key][1])
         if gradient is None or type(gradient) not in ORDINARY or gradient.layout is not torch.strided:
             continue
         device = device or gradient.device
@@ -81,7 +81,7 @@ def _is_readable(gradient: Tensor) -> bool:
 
 def _norms(parameters: Named, of: Iterable[int]) -> dict[int, Tensor]:
     """The norm of the gradient of each of these parameters that has one."""
-    gradients = {key: gradient for key in of if (gradient := parameters[key][1].grad) is not None}
+    gradients = {key: gradient for key in of if (gradient := gradient_of(parameters[key][1])) is not None}
     if not gradients or not all(map(_is_readable, gradients.values())):
         return {}
     return dict(zip(gradients, torch._foreach_norm(list(gradients.values())), strict=True))

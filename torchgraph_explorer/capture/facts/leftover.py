@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.facts.names import Named, few
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory, is_readable, plain
 
 MOST_ASKED = 4
 """Parameters of an optimizer, the first, of which one with a gradient is looked for after an update."""
@@ -41,7 +41,7 @@ class _Witness(NamedTuple):
 
     def is_there(self, parameters: Sequence[Tensor]) -> bool:
         """Whether the parameter still has that very gradient, which may have been set to zero or added to."""
-        gradient = parameters[self.number].grad if self.number < len(parameters) else None
+        gradient = gradient_of(parameters[self.number]) if self.number < len(parameters) else None
         return gradient is not None and _identity(gradient) == self.gradient
 
 
@@ -66,7 +66,7 @@ class UpdateWitnesses:
         for each in optimizers:
             self._of[id(each)] = None
             for number, parameter in enumerate(each.param_groups[0]["params"][:MOST_ASKED]):
-                if type(parameter) in ORDINARY and (gradient := parameter.grad) is not None:
+                if type(parameter) in ORDINARY and (gradient := gradient_of(parameter)) is not None:
                     self._of[id(each)] = _Witness(number, _identity(gradient))
                     break
 
@@ -103,12 +103,12 @@ class LeftoverGradients:
             self._left = {id(each): witnesses.tell(each) for each in optimizers}
             if any(self._left.values()):
                 self._before = {
-                    key: gradient for key, (_, one) in parameters.items() if (gradient := one.grad) is not None
+                    key: gradient for key, (_, one) in parameters.items() if (gradient := gradient_of(one)) is not None
                 }
                 chosen = list(self._before)
                 self._rows = {key: [] for key in chosen[:: -(-len(chosen) // MOST_MEASURED) or 1]}
         elif self._before:
-            self._before = {key: old for key, old in self._before.items() if parameters[key][1].grad is old}
+            self._before = {key: old for key, old in self._before.items() if gradient_of(parameters[key][1]) is old}
         if self._backwards <= MOST_BACKWARDS:
             for key, rows in self._rows.items():
                 if (gradient := self._before.get(key)) is not None:
@@ -136,7 +136,7 @@ class LeftoverGradients:
         return {
             parameters[key][0]: key
             for key in moved
-            if key in self._before and key in parameters and parameters[key][1].grad is self._before[key]
+            if key in self._before and key in parameters and gradient_of(parameters[key][1]) is self._before[key]
         }
 
     def forget(self) -> None:

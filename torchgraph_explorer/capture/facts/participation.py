@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, named_parameters, version_of
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
-from torchgraph_explorer.capture.no_dispatch import ORDINARY
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of
 from torchgraph_explorer.capture.optimizer_steps import held_by, parameters_of
 
 
@@ -36,7 +36,9 @@ class Participation:
         """A backward pass has ended, in a step in which `modules` were called."""
         called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
         self.without_gradient = few(
-            name for key, (name, one) in parameters.items() if key in called and one.requires_grad and one.grad is None
+            name
+            for key, (name, one) in parameters.items()
+            if key in called and one.requires_grad and gradient_of(one) is None
         )
 
     def look_for_remade(self, parameters: Named, model: nn.Module) -> None:
@@ -46,7 +48,7 @@ class Participation:
         self.remade = few(
             name
             for key, (name, one) in now.items()
-            if key not in parameters and name in before and one.grad is not None
+            if key not in parameters and name in before and gradient_of(one) is not None
         )
 
     def before_update(
@@ -100,4 +102,4 @@ def _orphans(parameters: Named, optimizer: Optimizer, model: nn.Module) -> tuple
 def _is_unused(parameter: Tensor) -> bool:
     if type(parameter) not in ORDINARY and not (isinstance(parameter, nn.Parameter) and has_values(parameter)):
         return False
-    return parameter.requires_grad and parameter.grad is None
+    return parameter.requires_grad and gradient_of(parameter) is None
