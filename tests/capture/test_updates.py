@@ -18,6 +18,7 @@ from tests.listening import Listening, assert_row
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.forward_passes import PASSES
+from torchgraph_explorer.capture.forward_recorder import MOST_SKIPPED
 from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
@@ -541,6 +542,20 @@ def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
         train()
     with pytest.warns(TorchgraphWarning, match=f"no step was recorded.*{reason}"):
         watcher.close()
+
+
+def test_a_head_that_the_loop_calls_after_many_calls_of_a_cell_is_recorded() -> None:
+    model, heard = nn.ModuleDict({"cell": nn.RNNCell(4, 4), "head": nn.Sequential(nn.Linear(4, 1))}), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        for _ in range(2):
+            state = torch.zeros(3, 4)
+            for _ in range(PASSES + MOST_SKIPPED + 10):
+                state = model["cell"](torch.randn(3, 4), state)
+            model["head"](state).sum().backward()
+            optimizer.step()
+    recorded = {key[:2] for key in heard.recorded() if key[2] == "output"}
+    assert recorded == {*(("cell", call) for call in range(PASSES)), ("head", 0), ("head.0", 0)}
 
 
 class InAList(nn.Module):

@@ -29,7 +29,8 @@ TOO_MANY_FORWARDS = (
 )
 
 MOST_SKIPPED = 64
-"""Passes that are not recorded while the hooks of all modules are on. After them, only entrances keep theirs."""
+"""Passes that are not recorded while the hooks of all modules are on. After them, only entrances keep
+theirs, and modules that were not called: the loop may enter these later."""
 
 
 class ForwardRecorder:
@@ -271,10 +272,12 @@ class ForwardRecorder:
             self.remove_hooks()
             return
         if self._skipped == MOST_SKIPPED and self.passes.are_first:
-            modules = self._modules.by_name.items()
-            entrances = {each: module for each, module in modules if each in self.passes.begun}
-            self._put_on(entrances)
+            self._put_on({each: one for each, one in self._modules.by_name.items() if self._may_be_entrance(each)})
         self.calls.skip(name, frame)
+
+    def _may_be_entrance(self, name: str) -> bool:
+        """Whether a pass of this step began at module `name`, or may do so: it was not called yet."""
+        return name in self.passes.begun or not self.calls.next_number(name)
 
     def _look(self) -> None:
         """An operation is executed, or a module called, in a step that is traced."""
