@@ -299,6 +299,14 @@ def test_flows_that_were_computed_elsewhere_are_shown_as_estimates_where_they_ar
     assert links["value"].sum() == pytest.approx(4.0)
 
 
+def test_complex_numbers_are_drawn_by_their_magnitude(open_page: OpenPage) -> None:
+    values = {"a": np.array([3 + 4j, 0, -5j]), "b": np.array([1e200, np.nan])}
+    case = Case(values=values, gradients=values)
+    _, client = open_page(CaseSource(case))
+    np.testing.assert_array_equal(client.array("a", "value"), [[[5, 0, 5]]])
+    np.testing.assert_array_equal(client.array("b", "value"), [[[np.inf, np.nan]]])
+
+
 def test_the_command_line_explores_a_function(tmp_path: Path, open_page: OpenPage) -> None:
     (tmp_path / "my_case.py").write_text(
         "import torch\nfrom torch import nn\ndef make():\n    return nn.Linear(3, 2), torch.ones(1, 3), torch.sum\n"

@@ -281,6 +281,11 @@ def test_a_damaged_case_is_refused(data: bytes, tmp_path: Path) -> None:
         load(tmp_path / "case.npz")
 
 
+def test_an_estimate_of_numbers_that_are_not_finite_warns_of_nothing() -> None:
+    estimate = Case(gradients={"a": np.array([1.0, np.inf]), "b": np.array([np.nan, 1e300])}).estimate("a", "b")
+    assert np.isnan(estimate).all()
+
+
 def test_a_recurrent_cell_is_followed_through_its_calls() -> None:
     session = Session(Recurrent(), torch.randn(2, 4, 3), loss=torch.sum)
     torch.testing.assert_close(

@@ -84,10 +84,11 @@ class Case:
         that belongs to the Jacobian of the smallest norm. Real contributions differ from it by most of their size.
         """
         s, t = self.gradient(a), self.gradient(b)
-        squares = t.astype(np.float64) ** 2
-        total = squares.sum()
-        shares = squares / total if total else np.full(t.shape, 1 / max(1, t.size))
-        found: Array = np.multiply.outer(s, shares).astype(s.dtype)
+        with np.errstate(all="ignore"):  # they may be NaN, infinite, or very large
+            squares = np.abs(t).astype(np.float64) ** 2
+            total = squares.sum()
+            shares = squares / total if total else np.full(t.shape, 1 / max(1, t.size))
+            found: Array = np.multiply.outer(s, shares).astype(s.dtype)
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -165,12 +165,18 @@ def _is_of_this_host(environment: Environment) -> bool:
         return False
 
 
+def drawn(array: Array) -> npt.NDArray[np.float32]:
+    """Its numbers as they are drawn: the magnitudes of complex ones; what float32 does not hold is infinite."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.abs(array) if np.iscomplexobj(array) else array, dtype=np.float32)
+
+
 def tensor_answer(array: Array, lead: str) -> bytes:
     """The maps of a tensor, `[maps, rows, columns]`, for `lead`: an index for each dimension but the last two.
 
     The last index may be `all`.
     """
-    whole = np.asarray(array, dtype=np.float32)
+    whole = drawn(array)
     maps = whole.reshape((1,) * (2 - whole.ndim) + whole.shape) if whole.ndim < 2 else whole
     index = leading(lead, maps.shape[:-2])
     shown = maps[index]
@@ -204,7 +210,7 @@ def leading(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
 
 def links_answer(links: Links, most: int) -> bytes:
     """The strongest `most` links; `meta.total` is the sum of |C| over all of them, and `meta.count` their number."""
-    flows = np.asarray(links.flows, dtype=np.float32)
+    flows = drawn(links.flows)
     size = np.abs(flows).ravel()
     size[~np.isfinite(size)] = 0
     count = min(max(most, 1), 4096, size.size)
@@ -221,6 +227,6 @@ def links_answer(links: Links, most: int) -> bytes:
         "source": source.astype(np.uint32),
         "target": target.astype(np.uint32),
         "value": flows.ravel()[strongest],
-        "past": np.asarray(links.past, dtype=np.float32),
+        "past": drawn(links.past),
     }
     return pack(meta, arrays)
