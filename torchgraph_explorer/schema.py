@@ -481,7 +481,9 @@ class TrainingFacts:
         groups: The parameter groups of the optimizers that made the update.
         leftover: Parameters to whose gradients from before the last update of their optimizer those of this step were
             added; None if that is not known.
-        without_optimizer: Parameters that require a gradient, and that no optimizer holds; None if none is known.
+        without_optimizer: Parameters that require a gradient, and that no optimizer holds; None if none is known. In
+            the first steps, also those that have a gradient and are kept where torch does not find them, as in a list
+            of modules, which nothing writes to.
         frozen_in_optimizer: Parameters that require no gradient, and that an optimizer of the update holds; None
             likewise.
         orphans: Shapes of parameters that an optimizer of the update holds, and that are none of the model's, require a

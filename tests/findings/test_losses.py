@@ -81,6 +81,13 @@ def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
             np.where(STEPS < 120, FALLING, 1.8 + 0.05 * NOISE), ["loss-diverging"], id="loses what it had gained"
         ),
         pytest.param(spiked(3.0), ["loss-spike"], id="jumps once"),
+        pytest.param(
+            np.where(STEPS % 15 == 14, FALLING / 20 + 0.3, FALLING / 20),
+            [],
+            id="jumps now and then, as with a rare class",
+        ),
+        pytest.param(np.where(STEPS % 40 == 39, np.nan, FALLING), ["nan"], id="is not known now and then"),
+        pytest.param(np.where(STEPS < 3, np.nan, FALLING), [], id="is not known at first"),
         pytest.param(FALLING + 0.02 * NOISE, [], id="falls"),
         pytest.param(FALLING * np.exp(0.8 * NOISE), [], id="falls in heavy noise"),
         pytest.param(2.3 - 0.001 * STEPS + 0.05 * NOISE, [], id="falls slowly"),

@@ -464,9 +464,9 @@ def test_frozen_layers_that_follow_others_are_trained(tmp_path: Path) -> None:
 class Words(nn.Module):
     """A model of words, 24 samples of 20 of them, of 50: 24,000 numbers."""
 
-    def __init__(self, end: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, end: Callable[[Tensor], Tensor], words: int = 50) -> None:
         super().__init__()
-        self.words, self.out, self.end = nn.Embedding(50, 16), nn.Linear(16, 50), end
+        self.words, self.out, self.end = nn.Embedding(words, 16), nn.Linear(16, words), end
 
     def forward(self, words: Tensor) -> Tensor:
         return self.end(self.out(self.words(words)))
@@ -482,6 +482,23 @@ def entropy(outputs: Tensor, words: Tensor) -> Tensor:
 
 def likelihood(outputs: Tensor, words: Tensor) -> Tensor:
     return F.nll_loss(outputs.log().flatten(0, 1), words.flatten())
+
+
+def dice(outputs: Tensor, words: Tensor) -> Tensor:
+    right = F.one_hot(words, outputs.shape[-1])
+    return 1 - 2 * (outputs * right).sum() / (outputs.sum() + right.sum())
+
+
+@pytest.mark.parametrize("logs", [True, False])
+def test_a_softmax_before_a_dice_coefficient_is_not_warned_of(logs: bool, tmp_path: Path) -> None:
+    """Its gradient has the size of that of a cross entropy."""
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        words = torch.randint(0, 4, (24, 20))
+        return dice(model(words), words)
+
+    found = trained(tmp_path, Words(probabilities, 4), step, steps=40, logs=logs, rate=1.0)
+    assert [one for one in told(found, "softmax-before-loss") if one[0] != "info"] == []
 
 
 @pytest.mark.parametrize(

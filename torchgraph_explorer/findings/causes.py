@@ -64,7 +64,14 @@ _SILENT = (
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
     "symmetric-units": ("zero-init",),
-    "collapse": (*_LARGE, "dead-units", "saturated-activation", "constant-output", "symmetric-units"),
+    "collapse": (
+        *_LARGE,
+        "dead-units",
+        "saturated-activation",
+        "constant-output",
+        "symmetric-units",
+        "identical-modules",
+    ),
     "update-too-large": (*_SETUP, "exploding-gradient", "imbalanced-branches", "loss-spike"),
     "exploding-gradient": (*_SETUP, "update-too-large", "imbalanced-branches"),
     "exploding-activation": (*_SETUP, "update-too-large", "exploding-gradient", "imbalanced-branches"),
@@ -128,6 +135,7 @@ _OF_THE_MODEL = (
     "activation-before-loss",
     "missing-nonlinearity",
     "teacher-trained",
+    "identical-modules",
 )
 """Kinds that are so by how the model is made."""
 

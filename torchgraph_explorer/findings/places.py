@@ -144,6 +144,39 @@ class Places:
                     found.setdefault(target, set()).add(source)
         return {call: frozenset(before) for call, before in found.items()}
 
+    def leads_to(self, first: int, later: int) -> bool:
+        """Whether data of one call may come to another: along the edges of the inside that has both."""
+        if first == later or not (0 <= first < len(self.calls) and 0 <= later < len(self.calls)):
+            return True
+        chains = [[*reversed([*self.ancestors(one)]), one] for one in (first, later)]
+        at = next((number for number, pair in enumerate(zip(*chains, strict=False)) if pair[0] != pair[1]), None)
+        if at is None:
+            return True  # one is within the other
+        source, target = (self._node_of.get(chain[at]) for chain in chains)
+        return source is None or target is None or target in self._behind(source)
+
+    @cached_property
+    def _node_of(self) -> dict[int, int]:
+        """The node that stands for each call."""
+        nodes = self.graph.nodes if self.graph else ()
+        return {one.call: number for number, one in enumerate(nodes) if one.call is not None}
+
+    def _behind(self, node: int) -> set[int]:
+        """The nodes to which a way of edges leads from this one."""
+        todo, seen = [node], set[int]()
+        while todo:
+            new = self._edges.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        return seen
+
+    @cached_property
+    def _edges(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = {}
+        for edge in self.graph.edges if self.graph else ():
+            found.setdefault(edge.source, set()).add(edge.target)
+        return found
+
     def producer(self, call: int) -> int | None:
         """The last call without calls inside before this one that it takes data from; None if it cannot be told."""
         before = [one for one in self.sources.get(call, ()) if one < call]

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, named_parameters, version_of
+from torchgraph_explorer.capture.facts.unregistered import Unregistered
 from torchgraph_explorer.capture.module_info import has_values
-from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
+from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of
 from torchgraph_explorer.capture.optimizer_steps import held_by, parameters_of
 
@@ -30,6 +31,7 @@ class Participation:
         self.without_gradient: tuple[str, ...] | None = None
         self.remade: tuple[str, ...] = ()
         self.written: tuple[str, ...] = ()
+        self._unregistered, self._unregistered_without = Unregistered(), set[int]()
         self._versions = {key: version_of(parameters[key][1]) for key in without if key in parameters}
 
     def after_backward(self, parameters: Named, modules: Iterable[nn.Module]) -> None:
@@ -57,11 +59,13 @@ class Participation:
         optimizer: Optimizer,
         *,
         model: nn.Module,
+        unregistered_in: ModulesByName,
         without_optimizer: Callable[[set[int]], set[int]],
     ) -> None:
         """`optimizer` is about to make the first update of a step of `model`.
 
-        `without_optimizer` tells which parameters, by `id`, no optimizer holds.
+        Parameters that are not registered are looked for in `unregistered_in`. `without_optimizer` tells which ones, by
+        `id`, no optimizer holds.
         """
         if self.without_optimizer is not None:
             return
@@ -79,6 +83,9 @@ class Participation:
             without = without_optimizer(without)
         self.without_optimizer = few(parameters[key][0] for key in parameters if key in without)
         self.orphans = _orphans(parameters, optimizer, model) if without else ()
+        self._unregistered.look(unregistered_in, model)
+        if ids := self._unregistered.ids:
+            self._unregistered_without = without_optimizer(ids)
 
     def before_update_of_others(self, parameters: Named, optimizer: Optimizer, model: nn.Module) -> None:
         """`optimizer`, which has no parameter of `model`, is about to step."""
@@ -90,6 +97,10 @@ class Participation:
         without = set(self.without_optimizer or ())
         written = (key for key, version in self._versions.items() if version_of(parameters[key][1]) != version)
         self.written = few(name for key in written if (name := parameters[key][0]) in without)
+        if self.without_optimizer is not None:
+            unregistered = self._unregistered.unchanged(self._unregistered_without)
+            self.without_optimizer = few((*self.without_optimizer, *unregistered))
+        self._unregistered.forget()
 
 
 def _orphans(parameters: Named, optimizer: Optimizer, model: nn.Module) -> tuple[tuple[int, ...], ...]:

@@ -186,6 +186,7 @@ class StepFactsRecorder:
             self._parameters,
             optimizer,
             model=model,
+            unregistered_in=self._modules if self._number < STEPS_COMPARED else {},
             without_optimizer=lambda these: self._optimizers.without_optimizer(these, model),
         )
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:

@@ -12,6 +12,7 @@ from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_n
 from torchgraph_explorer.findings.rules.betas import betas_swapped
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.broadcast import targets_broadcast
+from torchgraph_explorer.findings.rules.copies import identical_modules
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
@@ -105,6 +106,7 @@ RULES: dict[str, Rule] = {
     "update-lost-to-rounding": update_lost_to_rounding,
     "collapse": collapse,
     "symmetric-units": symmetric_units,
+    "identical-modules": identical_modules,
     "no-zero-grad": no_zero_grad,
     "gradients-cleared": gradients_cleared,
     "frozen-by-accident": frozen_by_accident,

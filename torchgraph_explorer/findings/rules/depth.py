@@ -52,6 +52,10 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     kept = next((at for at, share in enumerate(is_lost.sum(axis=0)) if 2 * share <= len(rows)), 0)
     if not kept or _is_beside(evidence, layers[:kept], layers[kept:]):
         return
+    behind = [at for at in range(kept, len(layers)) if _leads_to(evidence, layers[:kept], layers[at])]
+    most = np.nanmax(reach[:, behind], axis=1, initial=0)  # what goes another way than the gradient of the first ones
+    if 2 * (reach[rows, 0] < LOST * most[rows]).sum() <= len(rows):
+        return
     seen = rows[is_lost[:, 0]]
     begins = _where_it_begins(reach[seen], kept)
     is_zero = not reach[seen, :kept].any()
@@ -82,6 +86,10 @@ def _is_beside(evidence: Evidence, lost: list[_Layer], others: list[_Layer]) -> 
     taken = evidence.places.taken
     reached = frozenset[int]().union(*(taken.get(one.order, ()) for one in others))
     return all(taken.get(one.order) and taken[one.order] <= reached for one in lost)
+
+
+def _leads_to(evidence: Evidence, first: list[_Layer], later: _Layer) -> bool:
+    return any(evidence.places.leads_to(one.order, later.order) for one in first)
 
 
 def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:

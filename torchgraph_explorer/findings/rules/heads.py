@@ -80,7 +80,22 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
             matches = _of_sigmoid(evidence, norms, size * np.sqrt(width))[rows]
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
-        yield _twice(evidence, one, rows, is_softmax=softmax is not None)
+        if softmax and not _may_be_cross_entropy(evidence, classes):
+            continue
+        yield _twice(evidence, one, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
+
+
+def _may_be_cross_entropy(evidence: Evidence, classes: int) -> bool:
+    """Whether the loss, if it was logged, begins as that of nearly equal logits, and is never below that of a sure one.
+
+    The gradient of a Dice coefficient of probabilities is as large as that of a cross entropy of them, but its loss is
+    at most 1.
+    """
+    loss = judged(evidence)
+    if loss is None or not len(loss.values):
+        return True
+    least = math.log(math.e + classes - 1) - 1
+    return float(loss.values[0]) > (1 - LOSS_AS_EXPECTED) * math.log(classes) and float(loss.values.min()) > 0.9 * least
 
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
@@ -415,7 +430,7 @@ def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:
     return found
 
 
-def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool) -> Finding:
+def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool, may_be_dice: bool) -> Finding:
     last = last_module(evidence)
     name = "softmax" if is_softmax else "sigmoid"
     is_module = evidence.places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
@@ -423,7 +438,7 @@ def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool) -> 
     return finding(
         evidence,
         "softmax-before-loss",
-        "warning",
+        "info" if may_be_dice and judged(evidence) is None else "warning",
         at=last if is_module else one,
         rows=rows,
         numbers={"steps": len(rows)},

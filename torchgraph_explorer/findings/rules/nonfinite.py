@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.losses import the_loss
 from torchgraph_explorer.findings.rules.nonfinite_origin import with_origin
 from torchgraph_explorer.findings.rules.rule import finding, named, quoted
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
@@ -47,6 +48,31 @@ def nan(evidence: Evidence) -> Iterator[Finding]:
             seen = [row, *rows[rows > row].tolist()]
             yield _bounded(evidence, row, _told(evidence, bad, seen))
             return
+    yield from _in_loss(evidence)
+
+
+def _in_loss(evidence: Evidence) -> Iterator[Finding]:
+    """The logged loss is not finite now and then, and no tensor of the model: nothing of it comes back.
+
+    A scaler finds such a loss, and skips the update. One that is not finite before any other value was only not known.
+    """
+    loss = the_loss(evidence.scalars)
+    if loss is None or not np.isnan(evidence.scales).all() or not (evidence.left_scales == 1).all():
+        return
+    is_finite = np.isfinite(loss.values)
+    bad = np.flatnonzero(~is_finite & np.logical_or.accumulate(is_finite))
+    if len(bad):
+        yield Finding(
+            kind="nan",
+            severity="warning",
+            step=int(loss.steps[bad[0]]),
+            last_step=int(loss.steps[bad[-1]]),
+            evidence={"values": float(len(bad)), "logged": float(len(loss.values))},
+            text=f"`{quoted(loss.name)}` is NaN or infinite at {len(bad)} of {len(loss.values)} logged steps, while "
+            "all that was recorded of the model is finite: such a batch teaches the model nothing, or something else.",
+            advice="Look for a mean over no elements, as of a mask that leaves nothing or labels that are all ignored, "
+            "and for a logarithm or root of what may be negative.",
+        )
 
 
 def _bounded(evidence: Evidence, row: int, one: Finding) -> Finding:

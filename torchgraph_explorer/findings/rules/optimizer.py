@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -44,6 +44,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
             modules.setdefault(module, []).append(path)
     remade = _remade(evidence, rows)
     yield from _made_in_forward(evidence, remade)
+    yield from _unregistered(evidence, rows, without)
     modules = {module: paths for module, paths in modules.items() if module not in remade}
     order = evidence.places.order
     trained = {
@@ -51,22 +52,28 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     }
     if not modules or not trained:
         return
-    is_backbone = max(map(order, modules)) < min(map(order, trained))
+    is_backbone = max(map(order, modules)) < min(map(order, trained)) and not _are_around(modules, trained)
     for module in sorted(modules, key=order):
         names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
         was_replaced = _was_replaced(evidence, module, modules[module], rows)
+        full = {f"{module}.{path}".removeprefix(".") for path in modules[module]}
         yield finding(
             evidence,
             "not-in-optimizer",
             "info" if is_backbone and not was_replaced else "warning",
             at=module,
-            rows=rows,
+            rows=[row for row in rows if full & lists[row]],
             numbers={"parameters": len(modules[module]), "modules": len(modules), "trained_modules": len(trained)},
             text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes."
             f"{_REPLACED if was_replaced else ''}",
             advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
         )
+
+
+def _are_around(modules: Iterable[str], trained: set[str]) -> bool:
+    """Whether each of `modules` has ones within it that are trained: parameters of its own were left out, no layers."""
+    return all(any(one.startswith(f"{module}." if module else "") for one in trained) for module in modules)
 
 
 def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:
@@ -95,6 +102,39 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
             "gets as a gradient is lost with it.",
             advice="Make it once, in `__init__` and before the optimizer, and only use it in `forward`.",
         )
+
+
+def _unregistered(evidence: Evidence, rows: list[int], without: set[str]) -> Iterator[Finding]:
+    """Parameters that modules keep where torch does not find them, that get gradients, and that no optimizer has."""
+    known = {(one.module.name, one.info.path) for one in evidence.places.weights()}
+    known |= {(one.module, one.path) for one in evidence.series if one.role == "param"}
+    counts = Counter(name for row in rows for name in facts_at(evidence, row).without_optimizer or ())
+    owners: dict[str, list[str]] = {}
+    for name in sorted(without - {f"{module}.{path}".removeprefix(".") for module, path in known}):
+        if counts[name] >= LEAST_ROWS:
+            owners.setdefault(_owner(evidence, name), []).append(name)
+    for owner in sorted(owners, key=evidence.places.order):
+        names = owners[owner]
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "warning",
+            at=owner,
+            rows=[row for row in rows if names[0] in (facts_at(evidence, row).without_optimizer or ())],
+            numbers={"parameters": len(names)},
+            text=f"{named(owner)} uses {', '.join(f'`{quoted(one)}`' for one in names[:4])}, which gradients come "
+            "back to and torch does not know of: it is not in `parameters()`, and no optimizer has it.",
+            advice="Keep modules in an `nn.ModuleList` or `nn.ModuleDict` instead of a list or dictionary, and tensors "
+            "as `nn.Parameter`. Then make the optimizer.",
+        )
+
+
+def _owner(evidence: Evidence, name: str) -> str:
+    """The innermost module that keeps a parameter, by its name, such as `block.layers[0].weight`."""
+    path = name.partition("[")[0]
+    while path and (path := path.rpartition(".")[0]) not in evidence.places.modules:
+        pass
+    return path
 
 
 def _of_another_model(evidence: Evidence) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.schema import Series
 
 LEAST_UNCHANGED = 4
 """Recorded steps over which weights that get gradients have to stay the same, at least."""
@@ -55,18 +57,18 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 def _zeros(evidence: Evidence) -> Iterator[Finding]:
     """Modules that ran, and to whose matrices only zeros came back at each recorded step, while others get more."""
-    graded: dict[str, list[bool]] = {}
+    graded: dict[tuple[str, str], list[bool]] = {}
     for column in evidence.of_kind("grad", "param"):
         one = evidence.series[column]
         info = evidence.places.tensor(one)
         norms = evidence.column("l2_norm", column)
         norms = norms[np.isfinite(norms)]
         if dimensions(info) > 1 and info is not None and info.requires_grad and len(norms) >= LEAST_UNCHANGED:
-            graded.setdefault(one.module, []).append(not norms.any())
-    is_zero = {module: all(flags) for module, flags in graded.items()}
+            graded.setdefault((one.module, _layer(evidence, one)), []).append(not norms.any())
+    is_zero = {place: all(flags) for place, flags in graded.items()}
     if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
         return  # where it gets lost on its way to the first layers, that is told
-    for module in sorted((one for one, zero in is_zero.items() if zero), key=evidence.places.order):
+    for module, layer in sorted((one for one, zero in is_zero.items() if zero), key=_order(evidence)):
         if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
             continue
         yield finding(
@@ -75,12 +77,26 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             at=module,
             rows=range(len(evidence)),
-            numbers={"parameters": len(graded[module])},
-            text=f"{named(module)} runs, and what comes back to its weights is zero at all recorded steps: what it "
-            "gives makes no difference to the loss.",
+            numbers={"parameters": len(graded[module, layer])},
+            text=f"{named(module)} runs, and what comes back to its weights{layer and f' of layer {layer}'} is zero at "
+            f"all recorded steps: what {'that layer' if layer else 'it'} gives makes no difference to the loss.",
             advice="Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as "
             "`p / p` of a ratio whose old value was not detached.",
         )
+
+
+def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
+    return lambda place: (evidence.places.order(place[0]), place[1])
+
+
+def _layer(evidence: Evidence, series: Series) -> str:
+    """Which of the layers of a recurrent module a parameter is of; empty in other modules."""
+    found = _LAYER.search(series.path) if evidence.places.class_of(series.module) in _RECURRENT else None
+    return found[1] if found else ""
+
+
+_RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
+_LAYER = re.compile(r"_l(\d+)(?:_reverse)?$")
 
 
 def unused_module(evidence: Evidence) -> Iterator[Finding]:

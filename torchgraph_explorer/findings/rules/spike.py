@@ -88,6 +88,8 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
     height = values[PAST:] - np.exp(usual)
     base = float(np.median(values[:3]))
     found = np.flatnonzero((above > max(JUMP * noise, np.log(2))) & (height > OF_BEGINNING * base)) + PAST
+    if np.count_nonzero(np.diff(found) > 1) > MOST_SPIKES * len(values):
+        return np.zeros(0, np.intp)  # up and down all the time, as where a rare class is in few of the batches
     begins = np.append(True, np.diff(found) > PAST) if len(found) else np.zeros(0, bool)
     starts = [one for one in found[begins].tolist() if _comes_back(values, one)]
     return np.array(starts, dtype=np.intp)

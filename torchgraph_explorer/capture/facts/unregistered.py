@@ -1,0 +1,104 @@
+"""Parameters that modules keep where torch does not find them: in lists and dictionaries, or as plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from torchgraph_explorer.capture.facts.names import version_of
+from torchgraph_explorer.capture.modules_by_name import ModulesByName, parameters_within
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
+
+MOST_ITEMS, DEEPEST = 64, 2
+"""Items of a list or dictionary that are looked at, and how many of these are looked at within each other."""
+
+MOST_HELD = 64
+"""Parameters that are looked at in a model."""
+
+SOME = 64
+"""Elements of each that are compared from before the update to the next step."""
+
+_TORCHS = frozenset(vars(nn.Module()))
+
+
+class Unregistered:
+    """Those of one model in one step that have a gradient when an optimizer steps."""
+
+    def __init__(self) -> None:
+        """None was looked at."""
+        self._held: list[_Held] = []
+
+    def look(self, modules: ModulesByName, model: nn.Module) -> None:
+        """An optimizer of `model` is about to step."""
+        if not self._held and (found := [*_held_by(modules)]):
+            own = {id(one) for one in parameters_within(model)}
+            held = (one for one in found if id(one.tensor) not in own)
+            self._held = [*{id(one.tensor): one for one in held}.values()][:MOST_HELD]
+
+    @property
+    def ids(self) -> set[int]:
+        """By which an optimizer knows them."""
+        return {id(one.tensor) for one in self._held}
+
+    def unchanged(self, without: Iterable[int]) -> Iterator[str]:
+        """The names of those with an id in `without` that nothing has written to since they were looked at."""
+        wanted = {*without}
+        return (one.name for one in self._held if id(one.tensor) in wanted and one.is_as_it_was())
+
+    def forget(self) -> None:
+        """Let go of the tensors."""
+        self._held = []
+
+
+class _Held(NamedTuple):
+    """A tensor with its name, as it was: how often it was written to, and its first elements if they are at hand."""
+
+    name: str
+    tensor: Tensor
+    version: int
+    some: Tensor | None
+
+    def is_as_it_was(self) -> bool:
+        if version_of(self.tensor) != self.version:
+            return False
+        return self.some is None or torch.equal(self.some, _some_of(self.tensor))
+
+
+def _held_by(modules: ModulesByName) -> Iterator[_Held]:
+    for name, module in modules.items():
+        for key, value in tuple(vars(module).items()):
+            if key not in _TORCHS and isinstance(value, (nn.Module, Tensor, list, tuple, dict)):
+                yield from _in_value(f"{name}.{key}" if name else key, value, depth=0)
+
+
+def _in_value(name: str, value: Any, *, depth: int) -> Iterator[_Held]:
+    if isinstance(value, nn.Module):
+        # one that only measures, as a network within a loss, is mostly in eval mode
+        for path, one in value.named_parameters() if value.training else ():
+            yield from _in_value(f"{name}.{path}", one, depth=depth)
+    elif isinstance(value, Tensor):
+        if _is_trained(value):
+            yield _Held(name, value, version_of(value), _some_of(value).clone() if _is_at_hand(value) else None)
+    elif isinstance(value, (list, tuple, dict)) and depth < DEEPEST:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for (key, item), _ in zip(tuple(items), range(MOST_ITEMS), strict=False):
+            if isinstance(item, (nn.Module, Tensor, list, tuple, dict)):
+                yield from _in_value(f"{name}[{key!r:.40}]", item, depth=depth + 1)
+
+
+def _is_trained(tensor: Tensor) -> bool:
+    is_known = type(tensor) in ORDINARY or isinstance(tensor, nn.Parameter)
+    is_trained = is_known and tensor.requires_grad and tensor.is_leaf and tensor.grad is not None
+    return is_trained and tensor.layout is torch.strided and is_readable(tensor)
+
+
+def _is_at_hand(tensor: Tensor) -> bool:
+    """Whether its first elements can be read without waiting for a device, or copying all."""
+    return tensor.is_cpu and tensor.is_contiguous()
+
+
+def _some_of(tensor: Tensor) -> Tensor:
+    return tensor.detach().reshape(-1)[:SOME]
