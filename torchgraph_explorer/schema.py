@@ -24,7 +24,9 @@ COSTS: frozenset[Kind] = frozenset(("time", "memory"))
 """Kinds of what calls cost rather than of what tensors hold: they differ between equal runs."""
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 OriginKind: TypeAlias = Literal["input", "parameter", "gradient"]
-OperationKind: TypeAlias = Literal["view", "attention", "dropout"]
+OperationKind: TypeAlias = Literal[
+    "view", "attention", "dropout", "position", "normalised", "labels", "second", "copied"
+]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """Module, call, role, path and kind of a series, which identify it across sessions."""
@@ -368,16 +370,27 @@ class EqualRows:
 class Operation:
     """An operation between the modules of a traced step that tells something of the model which no tensor does.
 
+    Or, in some of the first steps, what the model's output and its gradient tell of the loss.
+
     Attributes:
-        kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; or a `dropout`.
-        module: Qualified name of the module within which it was.
+        kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; a `dropout`; or a
+            `position`: the first rows of a table `[rows, 1, features]` are added to a tensor. Of the output, over which
+            dimensions it is `normalised`; the `labels` of a mean cross entropy; how many of the answers at places of an
+            input of tokens are the `second` next token; or how near the targets of a mean squared error come to one
+            column of the input, of which they are `copied`.
+        module: Qualified name of the module within which it was; of answers, the path of the input.
         call: Which call of that in the step.
         numbers: Of a dropout, the share that is dropped. Of attention, which is of as many queries as keys: the weight
             that a query gives to the keys after its own place; the sum of the squares of its weights; and how many keys
             have some weight, each in the mean over the queries. Where the weights are not known, the first one is how
-            much of that a mask allows, and the others are NaN.
-        before: Sizes of what a view is of; of attention, the number of queries and of keys.
-        after: Sizes that it gives it.
+            much of that a mask allows, and the others are NaN. Of what is normalised, for each dimension, the largest
+            magnitude of the logarithm of the sum of the exponentials over it, and of the sum less 1. Of labels, the
+            smallest and the largest of the first of each sample, the largest of the second, and the smallest of all. Of
+            the second next token, its share of the places. Of a copy, the largest distance, over the standard deviation
+            of the targets, and the column.
+        before: Sizes of what a view is of, or of what positions are added to; of attention, the number of queries and
+            of keys.
+        after: Sizes that it gives it; of positions, those of the rows.
     """
 
     kind: OperationKind

@@ -141,7 +141,7 @@ def language(
         model = Reader(inner(), embedding)
 
         def loss() -> Tensor:
-            tokens = text()
+            tokens = text(LENGTH + max(shift, 1))
             given, targets = tokens[:, :LENGTH], tokens[:, shift : LENGTH + shift]
             return entropy(model(given, targets) if hand_over else model(given), targets)
 
@@ -310,6 +310,150 @@ def ratios(*, detach: bool, adds_unused: bool = False) -> Loop:
     return make
 
 
+class Placed(nn.Module):
+    """Tokens with a table of positions, and attention that has the samples first or second."""
+
+    def __init__(self, *, samples_first: bool, along: int, is_learned: bool = False) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, WIDTH)
+        table = torch.randn(50, 1, WIDTH)
+        if is_learned:
+            self.table = nn.Parameter(table)
+        else:
+            self.register_buffer("table", table)
+        self.attention = nn.MultiheadAttention(WIDTH, 2, batch_first=samples_first)
+        self.head, self.samples_first, self.along = nn.Linear(WIDTH, 3), samples_first, along
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embed(tokens if self.samples_first else tokens.T)
+        rows = self.table[: x.shape[self.along]]
+        x = x + (rows if self.along == 0 else rows.transpose(0, 1))
+        y = self.attention(x, x, x)[0].mean(1 if self.samples_first else 0)
+        result: Tensor = self.head(y)
+        return result
+
+
+def placed(**options: Any) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Placed(**options)
+        return model, lambda: F.cross_entropy(model(text(LENGTH)), torch.randint(3, (SAMPLES,)))
+
+    return make
+
+
+class Ending(nn.Module):
+    """A network with something at its end."""
+
+    def __init__(self, body: nn.Module, end: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.body, self.end = body, end
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.end(self.body(x))
+
+
+def labelled(dim: int, *, logarithms: bool = True) -> Loop:
+    """A class for each place of a sequence, by probabilities that sum to one over a dimension."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Ending(nn.Linear(4, 5), lambda x: x.log_softmax(dim) if logarithms else x.softmax(dim))
+
+        def loss() -> Tensor:
+            found, right = model(torch.randn(SAMPLES, 7, 4)), torch.randint(5, (SAMPLES, 7))
+            if logarithms:
+                return F.nll_loss(found.flatten(0, 1), right.flatten())
+            return 1 - (found * F.one_hot(right, 5)).mean()
+
+        return model, loss
+
+    return make
+
+
+def coloured(dim: int) -> Loop:
+    """A class for each pixel."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Ending(nn.Conv2d(3, 4, 1), lambda x: x.softmax(dim))
+
+        def loss() -> Tensor:
+            right = F.one_hot(torch.randint(4, (SAMPLES, 6, 6)), 4).movedim(-1, 1)
+            return 1 - (model(torch.randn(SAMPLES, 3, 6, 6)) * right).mean()
+
+        return model, loss
+
+    return make
+
+
+def smoothed(share: float) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = nn.Linear(4, 5)
+        return model, lambda: F.cross_entropy(
+            model(torch.randn(SAMPLES, 4)), torch.randint(5, (SAMPLES,)), label_smoothing=share
+        )
+
+    return make
+
+
+def distilled() -> tuple[nn.Module, Callable[[], Tensor]]:
+    """Labels of another model, of which none is sure."""
+    model, other = nn.Linear(4, 5), nn.Linear(4, 5)
+
+    def loss() -> Tensor:
+        x = torch.randn(SAMPLES, 4)
+        return F.cross_entropy(model(x), other(x).detach().softmax(1))
+
+    return model, loss
+
+
+def columns(target: Callable[[Tensor], Tensor], *, is_recurrent: bool = False) -> Loop:
+    """A regression from a table, or from sequences."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        network: nn.Module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+        if is_recurrent:
+            network = nn.Sequential(nn.Unflatten(1, (6, 1)), nn.RNN(1, 8, batch_first=True))
+        model = Ending(network, lambda found: found[0][:, -1, :1] if is_recurrent else found)
+
+        def loss() -> Tensor:
+            x = torch.randn(SAMPLES, 6)
+            return F.mse_loss(model(x), target(x)[:, None])
+
+        return model, loss
+
+    return make
+
+
+def signs(low: float) -> Loop:
+    """Two classes by a binary cross entropy, of which one has this label."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = nn.Linear(4, 1)
+        nn.init.normal_(model.weight, std=0.01)
+
+        def loss() -> Tensor:
+            x = 12 * torch.randn(24, 4)
+            return F.binary_cross_entropy_with_logits(model(x)[:, 0], torch.where(x[:, 0] > 0, 1.0, low))
+
+        return model, loss
+
+    return make
+
+
+def rebuilt_by(end: Callable[[Tensor], Tensor], *, low: float) -> Loop:
+    """An autoencoder that ends with a function."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Ending(nn.Sequential(nn.Linear(4, 4)), end)
+
+        def loss() -> Tensor:
+            x = torch.where(torch.rand(SAMPLES, 4) < 0.5, low, 1.0)
+            return F.mse_loss(model(4 * x), x)
+
+        return model, loss
+
+    return make
+
+
 def rebuilt(low: float) -> Loop:
     """An autoencoder that ends with a sigmoid, of numbers that are `low` at least."""
 
@@ -336,6 +480,25 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
         "answers-in-inputs",
         "",
     ),
+    "answers that are shifted twice": (language(Attention, shift=2), "targets-shifted-twice", ""),
+    "positions of the samples": (placed(samples_first=True, along=0), "positions-over-batch", ""),
+    "learned positions of the samples": (
+        placed(samples_first=True, along=0, is_learned=True),
+        "positions-over-batch",
+        "",
+    ),
+    "logarithms over the places": (labelled(1), "softmax-wrong-dimension", ""),
+    "probabilities over the places": (labelled(1, logarithms=False), "softmax-wrong-dimension", ""),
+    "probabilities over a row of pixels": (coloured(3), "softmax-wrong-dimension", ""),
+    "labels with little of the right class": (smoothed(0.9), "label-smoothing-extreme", ""),
+    "a target among the inputs": (columns(lambda x: x[:, 2]), "answers-in-inputs", ""),
+    "labels of minus one": (signs(-1.0), "targets-out-of-range", ""),
+    "targets below zero for a function": (
+        rebuilt_by(lambda x: torch.sigmoid(9 * x), low=-1.0),
+        "targets-out-of-range",
+        "",
+    ),
+    "targets below zero for several ReLUs": (rebuilt_by(torch.relu, low=-1.0), "targets-out-of-range", ""),
     "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
     "padding that counts": (padded(), "padding-in-loss", ""),
     "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),
@@ -373,6 +536,18 @@ SOUND: dict[str, Loop] = {
     "a convolution one way": language(lambda: Convolution(ahead=2, behind=0)),
     "a masked convolution": language(lambda: Convolution(ahead=1, behind=1, masked=True)),
     "targets that are handed to the model": language(Attention, hand_over=True),
+    "positions of the places": placed(samples_first=True, along=1),
+    "positions of the places, which come first": placed(samples_first=False, along=0),
+    "logarithms over the classes": labelled(2),
+    "probabilities over the classes": labelled(2, logarithms=False),
+    "probabilities over the classes of pixels": coloured(1),
+    "labels that are smoothed a little": smoothed(0.1),
+    "labels of another model": distilled,
+    "a target that is near an input": columns(lambda x: x[:, 2] + 0.1 * x[:, 3]),
+    "a target to remember": columns(lambda x: x[:, 0], is_recurrent=True),
+    "labels of zero": signs(0.0),
+    "targets of a function": rebuilt_by(torch.sigmoid, low=0.0),
+    "targets of several ReLUs": rebuilt_by(torch.relu, low=0.0),
     "sorted tokens": sorting,
     "a translation": translation(given="those before"),
     "a copy": translation(given="a copy"),

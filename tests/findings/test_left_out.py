@@ -161,6 +161,10 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList([one, other if way == "others" else copy.deepcopy(one)])
         if way == "a copy that follows":
             self.members[1].requires_grad_(False)
+        if way == "shared weights":
+            for at in (0, 2):
+                one, other = self.members[0][at], self.members[1][at]
+                other.weight, other.bias = one.weight, one.bias
         self.drop = nn.Dropout(0.3 if way == "other samples" else 0.0)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -168,7 +172,7 @@ class Ensemble(nn.Module):
         return result
 
 
-@pytest.mark.parametrize("way", ["copies", "others", "other samples", "a copy that follows"])
+@pytest.mark.parametrize("way", ["copies", "others", "other samples", "a copy that follows", "shared weights"])
 def test_modules_that_stay_copies_of_each_other_are_told(way: str, tmp_path: Path) -> None:
     model = Ensemble(way)
 

@@ -35,6 +35,9 @@ _SETUP = (
     "one-class-batches",
     "betas-swapped",
     "attention-saturated",
+    "softmax-wrong-dimension",
+    "targets-shifted-twice",
+    "label-smoothing-extreme",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")
@@ -136,6 +139,7 @@ _OF_THE_MODEL = (
     "missing-nonlinearity",
     "teacher-trained",
     "identical-modules",
+    "positions-over-batch",
 )
 """Kinds that are so by how the model is made."""
 

@@ -22,7 +22,7 @@ from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, is_readable
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.tensor_infos import Described, differentiable, hookable
-from torchgraph_explorer.schema import NumberAnswers, TokenAnswers
+from torchgraph_explorer.schema import NumberAnswers, Operation, OperationKind, TokenAnswers
 
 MOST_SAMPLES, MOST_POSITIONS = 8, 64
 """Tokens that are looked at: of the first samples, the first ones."""
@@ -44,6 +44,9 @@ UNBOUNDED = 0.98
 MOST_CHOICES = 64
 """Outputs of each sample, of which one gets gradient."""
 
+MOST_DIMENSIONS = 4
+"""Of outputs of which it is asked over which dimensions they are normalised."""
+
 _INTEGERS = frozenset({torch.int64, torch.int32})
 
 
@@ -63,9 +66,14 @@ class _TokenRows(NamedTuple):
 class Answers:
     """What is found out in one step, from the first gradient at the first output of the first pass that has one."""
 
-    def __init__(self, measure: Measure, modules: ModulesByName, lock: threading.RLock) -> None:
-        """No pass has begun. `lock` is held while a gradient is read: it may come in an autograd thread."""
-        self._measure, self._lock = measure, lock
+    def __init__(self, measure: Measure, modules: ModulesByName, lock: threading.RLock, *, is_early: bool) -> None:
+        """No pass has begun. `lock` is held while a gradient is read: it may come in an autograd thread.
+
+        In a step that `is_early`, one of the first, also what needs a few steps only is looked at.
+        """
+        self._measure, self._lock, self._is_early = measure, lock, is_early
+        self._given: Tensor | None = None
+        self._found: list[tuple[OperationKind, str, list[Row]]] = []
         self._paddings = _paddings(modules)
         self._tokens: list[_Tokens] = []
         self._handle: torch.utils.hooks.RemovableHandle | None = None
@@ -80,8 +88,10 @@ class Answers:
         """The model is called with `inputs`. Of passes before one that has gradients, nothing is kept."""
         if self._handle is not None or not self._is_open:
             return
-        self._tokens = []
+        self._tokens, self._given = [], None
         for info, tensor in inputs:
+            if self._given is None and tensor.dim() == 2 and tensor.dtype in FLOATS and _is_plain(tensor):
+                self._given = tensor.detach()
             if (
                 tensor.dtype in _INTEGERS
                 and tensor.dim() == 2
@@ -100,6 +110,7 @@ class Answers:
                 self._shape = tensor.shape
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
+                self._given = _copied_from(self._given, tensor) if self._is_early else None
                 self._handle = tensor.register_hook(Hook(self._take, fail))
                 return
 
@@ -120,6 +131,19 @@ class Answers:
             self._targets = Row(self._measure.values_again(values - gradient * (values.numel() / 2)))
             if not self._token_rows:
                 self._numbers = self._of_numbers(values, gradient)
+            if self._is_early:
+                self._look_early(values, gradient)
+
+    def _look_early(self, values: Tensor, gradient: Tensor) -> None:
+        if 1 < values.dim() <= MOST_DIMENSIONS:
+            self._note("normalised", "", _normalised(values))
+        if values.dim() == 2 and values.shape[1] > 2:
+            self._note("labels", "", _labels(values, gradient))
+        if self._given is not None:
+            self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
+
+    def _note(self, kind: OperationKind, path: str, numbers: list[Tensor]) -> None:
+        self._found.append((kind, path, self._rows(numbers)))
 
     def _of_tokens(self, one: _Tokens, gradient: Tensor) -> _TokenRows:
         """Shares of positions of logits `[samples, length, classes]`."""
@@ -133,6 +157,7 @@ class Answers:
             _share((answers[:, :-1] == tokens[:, 1:]), is_right[:, :-1]),
             _share(answers == tokens, is_right),
         ]
+        self._note("second", one.path, [_share(answers[:, :-2] == tokens[:, 2:], is_right[:, :-2])])
         padding = self._paddings.get(classes)
         if padding is not None:
             is_padding = (answers == padding) & is_right
@@ -171,7 +196,14 @@ class Answers:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
-        self._values, self._tokens = None, []
+        self._values, self._given, self._tokens = None, None, []
+
+    def operations(self, statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
+        """What else was found."""
+        return tuple(
+            Operation(kind, path, numbers=tuple(row(statistics, "mean") for row in rows))
+            for kind, path, rows in self._found
+        )
 
     def tokens(self, statistics: npt.NDArray[np.float32]) -> tuple[TokenAnswers, ...]:
         """What was found of the tokens."""
@@ -195,6 +227,33 @@ class Answers:
         if self._targets is None:
             return None
         return self._targets(statistics, "min"), self._targets(statistics, "max")
+
+
+def _copied_from(given: Tensor | None, output: Tensor) -> Tensor | None:
+    """A copy of an input, if the output has one number for each of its samples, whose target may be among them."""
+    if given is None or output.numel() != output.shape[0] != 1 or given.shape[0] != output.shape[0]:
+        return None
+    return given.clone() if given.shape[1] > 1 and given.numel() <= MOST_NUMBERS else None
+
+
+def _normalised(values: Tensor) -> list[Tensor]:
+    found = []
+    for dimension in range(values.dim()):
+        found += [values.logsumexp(dimension).abs().max(), (values.sum(dimension) - 1).abs().max()]
+    return found
+
+
+def _labels(logits: Tensor, gradient: Tensor) -> list[Tensor]:
+    """Those of a mean cross entropy, whose gradient is the softmax less the label."""
+    labels = logits.softmax(1) - gradient * logits.shape[0]
+    first, second = labels.topk(2, dim=1).values.unbind(1)
+    return [first.min(), first.max(), second.max(), labels.min()]
+
+
+def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:
+    """The largest distance of the targets from the column that comes closest, over their spread, and that column."""
+    closest = (given.to(targets.dtype) - targets[:, None]).abs().amax(0).min(0)
+    return [closest.values / targets.std().clamp(min=1e-30), closest.indices]
 
 
 def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:

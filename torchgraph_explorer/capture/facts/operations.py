@@ -33,6 +33,7 @@ LEAST_LENGTH = 5
 _VIEWS = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
 _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _ATTENTIONS = "aten::_scaled_dot_product_"
+_SUMS = frozenset({"aten::add", "aten::add_"})
 _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
 
 
@@ -60,7 +61,9 @@ class Operations:
         name = _name(operation)
         if name == "" or len(self._seen) >= MOST_OPERATIONS:
             return
-        if name in _VIEWS:
+        if name in _SUMS:
+            self._note_positions(given, call)
+        elif name in _VIEWS:
             self._note_view(tuple(given[0].shape), tuple(result.shape), call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call)
@@ -75,6 +78,16 @@ class Operations:
     def _note_view(self, before: tuple[int, ...], after: tuple[int, ...], call: int | None) -> None:
         if swaps_sizes(before, after):
             self._add(Operation("view", before=before, after=after), call)
+
+    def _note_positions(self, given: Sequence[Any], call: int | None) -> None:
+        """The first rows of a table `[rows, 1, features]` are added to a tensor: whatever its first dimension is."""
+        if len(given) < 2 or not isinstance(given[0], Tensor) or not isinstance(given[1], Tensor):
+            return
+        values, rows = plain(given[0]), plain(given[1])
+        if values.dim() != 3 or rows.dim() != 3 or rows.shape[1] != 1 or rows.shape[0] != values.shape[0]:
+            return
+        if rows.shape[0] > 1 < values.shape[1] and is_start_of_table(rows):
+            self._add(Operation("position", before=tuple(values.shape), after=tuple(rows.shape)), call)
 
     def _note_dropout(self, name: str, given: Sequence[Any], call: int | None) -> None:
         """A dropout draws noise and divides it by the share that is kept; or it is one operation, as on a GPU."""
@@ -143,6 +156,14 @@ def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ..
     return later, length * (mean**2 + std**2), length * (1 - zeros / sampled) if sampled else math.nan
 
 
+def is_start_of_table(rows: Tensor) -> bool:
+    """Whether they are the first rows of a longer table that is in memory, and not computed from anything."""
+    if rows.layout is not torch.strided or rows.is_meta or rows.storage_offset() or not rows.is_contiguous():
+        return False
+    base = rows._base
+    return base is not None and base.is_leaf and base.dim() == 3 and base.shape[1:] == rows.shape[1:]
+
+
 def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     """Whether a view may have been taken for a transpose: a size is at another place, and others were not moved.
 
@@ -164,7 +185,7 @@ def _name(operation: Any) -> str:
     """The name of an operation that is looked at; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
-    is_known = name in _VIEWS or name in _SOFTMAXES or name in {_DROPOUT, _NOISE, _SCALING}
+    is_known = name in _VIEWS or name in _SOFTMAXES or name in _SUMS or name in {_DROPOUT, _NOISE, _SCALING}
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
 
 

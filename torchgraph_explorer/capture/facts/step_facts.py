@@ -107,7 +107,7 @@ class StepFactsRecorder:
         if self._is_detailed:
             classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
-            self._answers = Answers(self._measure, self._modules, self._lock)
+            self._answers = Answers(self._measure, self._modules, self._lock, is_early=self._number < STEPS_COMPARED)
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
 
@@ -263,7 +263,10 @@ class StepFactsRecorder:
                 loss_scale=factor,
                 units=units.units(statistics) if units is not None else (),
                 equal_rows=weights.equal(statistics) if weights is not None else (),
-                operations=operations(seen, statistics),
+                operations=(
+                    *operations(seen, statistics),
+                    *(answers.operations(statistics) if answers is not None and scale is None else ()),
+                ),
                 tokens=answers.tokens(statistics) if answers is not None else (),
                 numbers=answers.numbers(statistics) if answers is not None else None,
                 targets=answers.targets(statistics) if answers is not None and scale is None else None,

@@ -12,8 +12,10 @@ from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_n
 from torchgraph_explorer.findings.rules.betas import betas_swapped
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.broadcast import targets_broadcast
+from torchgraph_explorer.findings.rules.copied import label_smoothing_extreme
 from torchgraph_explorer.findings.rules.copies import identical_modules
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
+from torchgraph_explorer.findings.rules.dimensions import positions_over_batch, softmax_wrong_dimension
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import activation_before_loss, softmax_before_loss
@@ -48,7 +50,7 @@ from torchgraph_explorer.findings.rules.single_units import collapse, dead_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
-from torchgraph_explorer.findings.rules.tokens import answers_in_inputs, future_visible, padding_in_loss
+from torchgraph_explorer.findings.rules.tokens import answers_in_inputs, future_visible, padding_in_loss, shifted_twice
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dropout_extreme,
@@ -86,6 +88,8 @@ RULES: dict[str, Rule] = {
     "expert-imbalance": expert_imbalance,
     "softmax-before-loss": softmax_before_loss,
     "softmax-over-batch": softmax_over_batch,
+    "softmax-wrong-dimension": softmax_wrong_dimension,
+    "positions-over-batch": positions_over_batch,
     "normalised-over-batch": normalised_over_batch,
     "activation-before-loss": activation_before_loss,
     "logits-before-nll": logits_before_nll,
@@ -100,7 +104,9 @@ RULES: dict[str, Rule] = {
     "view-for-transpose": view_for_transpose,
     "future-visible": future_visible,
     "answers-in-inputs": answers_in_inputs,
+    "targets-shifted-twice": shifted_twice,
     "padding-in-loss": padding_in_loss,
+    "label-smoothing-extreme": label_smoothing_extreme,
     "attention-logits-growing": attention_logits_growing,
     "attention-saturated": attention_saturated,
     "update-lost-to-rounding": update_lost_to_rounding,

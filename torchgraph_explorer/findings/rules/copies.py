@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import EXTENT, Extent
 
@@ -22,7 +23,8 @@ MOST_LOOKED_AT = 16
 
 def identical_modules(evidence: Evidence) -> Iterator[Finding]:
     """Trained matrices have the same elements at all recorded steps, and change."""
-    columns = [one for one in evidence.of_kind("value", "param") if _gets_gradient(evidence, one)]
+    held = _held_by_optimizers(evidence)
+    columns = [one for one in evidence.of_kind("value", "param") if _is_trained(evidence, one, held)]
     rows = np.unique(np.linspace(0, len(evidence) - 1, MOST_LOOKED_AT).round().astype(np.intp))
     if len(columns) < 2 or len(rows) <= LEAST_EQUAL:
         return
@@ -49,8 +51,16 @@ def identical_modules(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _gets_gradient(evidence: Evidence, column: int) -> bool:
+def _held_by_optimizers(evidence: Evidence) -> set[str]:
+    """The names of parameters that are trained. One that several modules share is there once."""
+    rows = rows_with(evidence, lambda one: bool(one.groups))[:LEAST_EQUAL]
+    return {name for row in rows for group in facts_at(evidence, row).groups for name in group.parameters}
+
+
+def _is_trained(evidence: Evidence, column: int, held: set[str]) -> bool:
     one = evidence.series[column]
+    if f"{one.module}.{one.path}" not in held:
+        return False
     info = evidence.places.tensor(one)
     grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
     if dimensions(info) < 2 or info is None or not info.requires_grad or grad is None:

@@ -10,11 +10,15 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
 from torchgraph_explorer.schema import EqualRows, Units
 
 DEAD_SHARE = 0.6
 """Share of the units of a layer that are zero for all samples of several recorded steps."""
+
+MANY_DEAD = 0.75
+"""Share up to which units may die while a training learns."""
 
 LEAST_WINDOW = 4
 """So many steps, or as many as were looked at together in the run."""
@@ -56,10 +60,12 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         told.add(at)
         zero = min(long[number][1].zero for number in kept)
         count = long[-1][1].units
+        is_gradual = len(kept) < len(long) and zero < MANY_DEAD * count
+        is_minor = _shrinks(evidence, at, call) or (is_gradual and learns(evidence))
         yield finding(
             evidence,
             "dead-units",
-            "info" if _shrinks(evidence, at, call) else "warning",
+            "info" if is_minor else "warning",
             at=at,
             rows=[long[number][0] for number in kept],
             numbers={"dead": zero, "units": count, "share": zero / count},
@@ -103,7 +109,20 @@ def _rectified(evidence: Evidence, module: str, call: int) -> str | None:
     source = None if column is None else units.functional_source(evidence, column)
     if column is None or source is None or np.nanmin(evidence.column("min", column), initial=0) < 0:
         return None
+    if _is_of_choices(evidence, column):
+        return None
     return evidence.series[source].module
+
+
+def _is_of_choices(evidence: Evidence, column: int) -> bool:
+    """Whether all elements are 0 or 1, as of a choice of one unit: the others are no dead ones."""
+    mean, square = evidence.column("mean", column), evidence.rms[:, column] ** 2
+    with np.errstate(all="ignore"):
+        is_one = np.abs(evidence.column("max", column) - 1) < _ROUNDING
+        return bool(np.nanmean(is_one & (np.abs(square - mean) < _ROUNDING)) > 1 - BREAKS)
+
+
+_ROUNDING = 1e-4
 
 
 def collapse(evidence: Evidence) -> Iterator[Finding]:

@@ -12,7 +12,10 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.heads import (
+    AS_EXPECTED,
     EQUAL,
+    NEAR_BOUND,
+    TrainedOutput,
     classes_and_positions,
     ends_with,
     last_module,
@@ -38,6 +41,9 @@ OFTEN = 0.5
 
 MARGIN = 0.1
 """Of the range, beyond which a target is out of it for more than rounding."""
+
+LEAST_OF_FUNCTION = 8
+"""Recorded steps at which outputs have to be within the bounds of a function that no module shows."""
 
 STOPPED = 0.5
 """Share of the squared error, over the second half of the steps, of which a ReLU at the end stops the gradient."""
@@ -86,28 +92,75 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
 
     Of a ReLU, which has one bound: most of the error is where it gives zero, and cannot learn otherwise.
     """
-    for one, info, column, norms in trained_outputs(evidence):
+    for output in trained_outputs(evidence):
+        one, info, column, norms = output
         errors = squared_errors(evidence, column, norms)
         if errors is None:
+            if (rows := _of_labels_beyond_one(evidence, output)) is not None:
+                yield _no_probabilities(evidence, one, rows)
             continue
         bounded = _bounded_by(evidence, column)
         if bounded is not None:
             name, (low, high) = bounded
             beyond = _share_beyond(evidence, low, high)
-            if (errors.values > (high - low) ** 2).mean() >= OFTEN or beyond >= OFTEN:
+            if beyond >= OFTEN or (ends_with(evidence, column, name) and _are_too_large(errors, high - low)):
                 error = float(np.sqrt(np.median(errors.values)))
                 yield _out_of_range(evidence, one, errors.rows, name=name, error=error)
-        elif sample_size(info) == 1:
+        elif sample_size(info) == 1 or _share_beyond(evidence, 0.0, math.inf) >= OFTEN:
             stopped = _stopped_by_relu(evidence, column, norms)
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
                 yield _below_zero(evidence, one, errors.rows, stopped=float(np.median(stopped[late])))
 
 
+def _of_labels_beyond_one(evidence: Evidence, output: TrainedOutput) -> Rows | None:
+    """The rows with gradients, if they are those of a binary cross entropy with targets beyond 0 and 1; else None.
+
+    The gradient of a logit is its sigmoid less the target, so of nearly equal logits at first a half from each target.
+    It is at most 1 if these lie between 0 and 1. If they do not, it is still bounded, and the loss falls below zero.
+    """
+    loss, (_, info, column, norms) = judged(evidence), output
+    if loss is None or len(loss.values) < LEAST_OF_FUNCTION or sample_size(info) != 1:
+        return None
+    if abs(float(loss.values[0]) / math.log(2) - 1) > AS_EXPECTED or not np.median(_last_quarter(loss.values)) < 0:
+        return None
+    low, high = (evidence.column(name, norms) * samples_of(evidence, info, column) for name in ("min", "max"))
+    rows = np.flatnonzero(np.isfinite(high) & (high > 0))
+    if len(rows) < LEAST_OF_FUNCTION:
+        return None
+    halves = np.array([low[rows[0]], high[rows[0]]]) - 0.5
+    are_halves = (np.abs(halves - np.round(halves)) < AS_EXPECTED).all()
+    is_bounded = high[rows].max() < high[rows[0]] + 0.5 + AS_EXPECTED
+    return rows if are_halves and halves[1] > 0.5 and is_bounded else None
+
+
+def _last_quarter(values: Floats) -> Floats:
+    return values[3 * len(values) // 4 :]
+
+
+def _no_probabilities(evidence: Evidence, one: Series, rows: Rows) -> Finding:
+    return finding(
+        evidence,
+        "targets-out-of-range",
+        "warning",
+        at=one,
+        rows=rows,
+        numbers={"low": 0.0, "high": 1.0},
+        text="The gradients are those of a binary cross entropy with targets that are not between 0 and 1, such as "
+        "labels of -1 and 1, or of 1 and 2: the loss falls below zero, and without end.",
+        advice="Give it labels of 0 and 1: `(y + 1) / 2`, or `y - 1`. For labels of -1 and 1, there is "
+        "`F.soft_margin_loss`.",
+    )
+
+
+def _are_too_large(errors: SquaredErrors, width: float) -> bool:
+    return bool((errors.values > width**2).mean() >= OFTEN)
+
+
 def _share_beyond(evidence: Evidence, low: float, high: float) -> float:
     """The share of the steps, of those at which targets were looked at, with some far out of this range."""
     known = [one.targets for one in evidence.training if one is not None and one.targets is not None]
-    margin = MARGIN * (high - low)
+    margin = MARGIN * (high - low) if math.isfinite(high) else MARGIN
     beyond = [least < low - margin or most > high + margin for least, most in known]
     return sum(beyond) / len(beyond) if len(beyond) >= LEAST_ROWS else 0.0
 
@@ -173,8 +226,25 @@ def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1
 
 
 def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, float]] | None:
-    """The last module, if it bounds the model's output, and the bounds."""
-    return next(((name, RANGES[name]) for name in RANGES if ends_with(evidence, column, name)), None)
+    """The last module, if it bounds the model's output, or a function that does, as the outputs tell; and the bounds.
+
+    Outputs of a function stay within its bounds at all steps, and come near one of them in the last quarter.
+    """
+    module = next(((name, RANGES[name]) for name in RANGES if ends_with(evidence, column, name)), None)
+    if module is not None:
+        return module
+    least, most = (evidence.column(name, column).astype(np.float64) for name in ("min", "max"))
+    known = np.flatnonzero(np.isfinite(least) & np.isfinite(most))
+    late = known[3 * len(known) // 4 :]
+    for name in ("Sigmoid", "Tanh"):
+        low, high = RANGES[name]
+        near = (1 - NEAR_BOUND) * (high - low)
+        is_within = len(known) >= LEAST_OF_FUNCTION and (least[known] >= low).all() and (most[known] <= high).all()
+        if name == "Sigmoid" and (least[known] == 0).any():
+            continue  # as of a ReLU
+        if is_within and ((least[late] < low + near).all() or (most[late] > high - near).all()):
+            return name, RANGES[name]
+    return None
 
 
 def _out_of_range(evidence: Evidence, one: Series, rows: Rows, *, name: str, error: float) -> Finding:

@@ -13,6 +13,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.copied import target_in_inputs
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Call, Operation
@@ -115,6 +116,7 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     So it is for an autoencoder, too. But that has no causal attention over these tokens alone; and what is decoded
     beside another input is given the tokens before, not those that are asked for.
     """
+    yield from target_in_inputs(evidence)
     inputs = [one for one in _inputs(evidence) if one.most > 1]
     given = [one for one in inputs if one.same >= ALL]
     if not given:
@@ -143,6 +145,32 @@ def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
     lengths = {(one.length, one.length) for one in inputs}
     found: list[Operation] = [one for _, one in operations(evidence, "attention")]
     return bool(found) and all(one.before in lengths and one.numbers[0] <= VISIBLE for one in found)
+
+
+def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
+    """The answer at each place is the token after the next one: targets that were shifted are shifted again."""
+    seen: dict[str, list[tuple[int, float]]] = {}
+    for row, found in operations(evidence, "second"):
+        seen.setdefault(found.module, []).append((row, found.numbers[0]))
+    for one in _inputs(evidence):
+        known = seen.get(one.path, [])
+        shares = [share for _, share in known]
+        if one.most <= 1 or len(known) < LEAST_ROWS or min(shares) < ALL or max(one.following, one.same) > ALIKE:
+            continue
+        yield finding(
+            evidence,
+            "targets-shifted-twice",
+            "warning",
+            at="",
+            rows=[row for row, _ in known],
+            numbers={"share": min(shares), "next": one.following},
+            text=f"The right answer at each place is the token after the next one of `{one.path}`: the targets "
+            "are shifted twice, as where the batch is made of shifted tokens and the loss or the model shifts "
+            "them again.",
+            advice="Shift once: hand the same tokens as inputs and labels to a model that shifts, as those of Hugging "
+            "Face do, or compare logits and shifted targets without leaving out a place of either.",
+        )
+        return
 
 
 def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:

@@ -36,7 +36,16 @@ _PER_OUTPUT = 4
 """Whole numbers of each output: units, zero, steps, constant."""
 
 
-_NUMBERS: dict[OperationKind, int] = {"view": 0, "attention": 3, "dropout": 1}
+_NUMBERS: dict[OperationKind, int] = {
+    "view": 0,
+    "attention": 3,
+    "dropout": 1,
+    "position": 0,
+    "normalised": 4,
+    "labels": 4,
+    "second": 1,
+    "copied": 2,
+}
 """How many numbers an operation has."""
 
 

@@ -1,0 +1,79 @@
+"""Targets, as the gradients tell them: a column of the input, or labels with little left for the right class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
+
+EQUAL = 1e-3
+"""Distance of the targets from a column of the input, over their spread, that is rounding."""
+
+LEAST_STEPS = 3
+"""Steps at which the targets have to be that column."""
+
+WITHIN, LEAST_RIGHT = 2e-3, 0.5
+"""How exactly labels have to be smoothed alike, and how much of each should be left for the right class."""
+
+_RECURRENT = frozenset({"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"})
+
+
+def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
+    """The target of each sample is a number that the model is given: the same column of its input at all steps.
+
+    A network that is to remember is given it on purpose, but not in a table without any recurrence.
+    """
+    seen = [(row, one.numbers) for row, one in operations(evidence, "copied")]
+    columns = {int(numbers[1]) for _, numbers in seen}
+    if len(seen) < LEAST_STEPS or len(columns) != 1 or not all(numbers[0] < EQUAL for _, numbers in seen):
+        return
+    if any(one.class_name in _RECURRENT for one in evidence.places.modules.values()):
+        return
+    column = columns.pop()
+    yield finding(
+        evidence,
+        "answers-in-inputs",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"column": column},
+        text=f"The target of each sample is what the model is given in column {column} of its input, at all steps that "
+        "were looked at: it need only copy it.",
+        advice="Leave the target, and what is made of it, out of the inputs. Of a time series, let windows end before "
+        "the value that is asked for.",
+    )
+
+
+def label_smoothing_extreme(evidence: Evidence) -> Iterator[Finding]:
+    """The labels of a cross entropy are smoothed alike, and less than half of each is left for the right class."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "labels")]
+    if len(seen) < LEAST_ROWS or not all(_are_smoothed(numbers) for _, numbers in seen):
+        return
+    right = float(seen[0][1][0])
+    if right >= LEAST_RIGHT:
+        return
+    classes = round((1 - right) / seen[0][1][3]) + 1
+    smoothing = 1 - (right - seen[0][1][3])
+    yield finding(
+        evidence,
+        "label-smoothing-extreme",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"right": right, "smoothing": smoothing, "classes": classes},
+        text=f"The labels are smoothed by {smoothing:.2g}: {right:.0%} of each is for the right class, and the rest is "
+        f"shared out over {classes - 1} others. There is little left to learn.",
+        advice="`label_smoothing` is the share that is taken away, 0.1 usually, and not the one that stays.",
+    )
+
+
+def _are_smoothed(numbers: tuple[float, ...]) -> bool:
+    """Whether all samples have as much for the right class, and as much for each of the others, which sum to one."""
+    least, most, second, lowest = numbers[:4]
+    if not (most - least < WITHIN and abs(second - lowest) < WITHIN and lowest > WITHIN and least > second + WITHIN):
+        return False
+    classes = (1 - least) / lowest + 1
+    return abs(classes - round(classes)) < 0.1 and classes > 2

@@ -1,0 +1,84 @@
+"""Functions along the wrong dimension: a softmax over places or pixels, and positions along the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.schema import Shape
+
+NORMALISED, OFF = 1e-3, 1e-2
+"""How near sums, or their logarithms, come to those of probabilities, and how far off those over the classes are."""
+
+
+def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
+    """The model's output sums to one over places or pixels of a sample, and not over its classes."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "normalised")]
+    shape, classes = _classes(evidence)
+    if len(seen) < LEAST_ROWS or shape is None or len(shape) < 3 or (shape[classes] or 0) < 2:
+        return
+    found = [_over(numbers, classes) for _, numbers in seen]
+    if len({*found}) != 1 or found[0] is None:
+        return
+    dimension, size = found[0], shape[found[0]]
+    yield finding(
+        evidence,
+        "softmax-wrong-dimension",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"dimension": dimension, "of_classes": classes},
+        text=f"The model's output {[*shape]} sums to one over dimension {dimension}"
+        f"{f', of {size},' if size else ''} and not over the {shape[classes]} classes, which are dimension {classes}: "
+        "a softmax has the wrong dimension, so places compete with each other instead of classes.",
+        advice=f"Give the softmax or log_softmax `dim={classes}`. If the loss applies a softmax, as `cross_entropy` "
+        "does, remove it.",
+    )
+
+
+def _over(numbers: tuple[float, ...], classes: int) -> int | None:
+    """The dimension over which an output is normalised, if that is one, and not that of the classes."""
+    for first in (0, 1):
+        off = numbers[first::2]
+        near = [at for at, one in enumerate(off) if one < NORMALISED]
+        if len(near) == 1 and near[0] != classes < len(off) and off[classes] > OFF:
+            return near[0]
+    return None
+
+
+def _classes(evidence: Evidence) -> tuple[Shape | None, int]:
+    """The sizes of the model's output, and which of them are the classes, by the last layer; None if unknown."""
+    places = evidence.places
+    outputs = [one.shape for call in places.calls if not call.module and not call.call for one in call.outputs]
+    layers = ((places.class_of(call.module), call) for call in reversed(places.calls))
+    for name, call in layers:
+        if name == "Linear" or name.startswith("Conv"):
+            shape = call.outputs[0].shape if call.outputs else ()
+            return (shape, len(shape) - 1 if name == "Linear" else 1) if shape in outputs[:1] else (None, 0)
+    return None, 0
+
+
+def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
+    """A table of positions is added along the samples: to a tensor whose places are its second dimension."""
+    lengths = {one.before[0] for _, one in operations(evidence, "attention") if one.before}
+    for row, one in operations(evidence, "position"):
+        samples, length = one.before[:2]
+        if length not in lengths or samples in lengths:
+            continue
+        yield finding(
+            evidence,
+            "positions-over-batch",
+            "warning",
+            at=one.module,
+            rows=range(row, len(evidence)),
+            numbers={"samples": samples, "length": length},
+            text=f"{named(one.module)} adds the first {samples} rows of a table `[rows, 1, features]` to a tensor "
+            f"{[*one.before]} of {samples} samples with {length} places: each sample gets the position of its number "
+            "in the batch, and all its places the same.",
+            advice="Add rows of the length of the sequence: of a table `[1, rows, features]`, `table[:, :x.size(1)]`. "
+            "The table of torch's tutorial is for `[length, samples, features]`.",
+        )
+        return
