@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -162,9 +162,9 @@ class Ensemble(nn.Module):
         if way == "a copy that follows":
             self.members[1].requires_grad_(False)
         if way == "shared weights":
-            for at in (0, 2):
-                one, other = self.members[0][at], self.members[1][at]
-                other.weight, other.bias = one.weight, one.bias
+            for first, second in zip(one, cast("nn.Sequential", self.members[1]), strict=True):
+                if isinstance(first, nn.Linear):
+                    second.weight, second.bias = first.weight, first.bias
         self.drop = nn.Dropout(0.3 if way == "other samples" else 0.0)
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -54,6 +54,7 @@ FULL = TrainingFacts(
         Operation("labels", "", 0, (0.25, 0.25, 0.125, 0.125)),
         Operation("second", "input[0]", 0, (1.0,)),
         Operation("copied", "", 0, (0.0, 3.0)),
+        Operation("cleared", "", 0, (4.0, 3.0)),
     ),
     tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),
     numbers=NumberAnswers(32, 1, 0.5, -0.25, 0.5, 1.5, 0.125, 0.75),

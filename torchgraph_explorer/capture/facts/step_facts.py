@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.facts.answers import Answers
+from torchgraph_explorer.capture.facts.cleared import ClearedGradients
 from torchgraph_explorer.capture.facts.clipping import Norms
 from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
 from torchgraph_explorer.capture.facts.names import few, named_parameters
@@ -67,7 +68,7 @@ class StepFactsRecorder:
             number: How many logged steps were before it.
             lock: Held while a gradient is read.
         """
-        self.operations = Operations(measure)
+        self.operations, self._cleared = Operations(measure), ClearedGradients()
         self._lock = lock
         self._answers: Answers | None = None
         self.fault: Exception | None = None
@@ -137,10 +138,13 @@ class StepFactsRecorder:
     def begin_backward(self, *, is_missed: bool) -> None:
         """A backward pass begins. If `is_missed`, there may have been others that were not seen."""
         self._is_ahead = self._is_ahead or is_missed
-        if not self._is_ahead:
+        if self._is_ahead:
+            self._cleared.forget()
+        else:
             self._do(self._begin_backward)
 
     def _begin_backward(self) -> None:
+        self._cleared.begin_backward(self._parameters)
         self._leftover.begin_backward(self._parameters, self._optimizers.known, self._optimizers.witnesses)
 
     def after_backward(self, calls: Sequence[Call]) -> None:
@@ -148,6 +152,7 @@ class StepFactsRecorder:
         self._do(lambda: self._after_backward(calls))
 
     def _after_backward(self, calls: Sequence[Call]) -> None:
+        self._cleared.after_backward(self._parameters, calls)
         called = {call.module for call in calls}
         self._participation.after_backward(
             self._parameters, (module for name, module in self._modules.items() if name in called)
@@ -168,6 +173,7 @@ class StepFactsRecorder:
     def _before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         if sum(map(len, self._groups.values())) < MOST_GROUPS:
             self._groups[id(optimizer)] = self._groups_of(optimizer)
+        self._cleared.before_update(self._parameters)
         self._leftover.before_update(self._parameters, optimizer)
         self._look_at_update(optimizer, is_missed=is_missed)
 
@@ -176,6 +182,7 @@ class StepFactsRecorder:
         self._do(lambda: self._after_closure(optimizer, is_missed=is_missed))
 
     def _after_closure(self, optimizer: Optimizer, *, is_missed: bool) -> None:
+        self._cleared.forget()
         if is_missed:
             self._norms.forget()
         self._look_at_update(optimizer, is_missed=is_missed)
@@ -195,6 +202,7 @@ class StepFactsRecorder:
 
     def before_update_of_others(self, optimizer: Optimizer) -> None:
         """`optimizer`, which has no parameter of the model, is about to step."""
+        self._cleared.forget()
         self._do(lambda: self._participation.before_update_of_others(self._parameters, optimizer, self._model))
 
     def _groups_of(self, optimizer: Optimizer) -> list[ParameterGroup]:
@@ -244,7 +252,7 @@ class StepFactsRecorder:
     def _pending(self) -> PendingFacts:
         participation, leftover, norms = self._participation, self._leftover, self._norms
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
-        answers, seen = self._answers, self._operations
+        answers, seen, cleared = self._answers, self._operations, self._cleared.found()
 
         def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
             factor = scale(statistics, "mean") if scale is not None else None
@@ -265,6 +273,7 @@ class StepFactsRecorder:
                 equal_rows=weights.equal(statistics) if weights is not None else (),
                 operations=(
                     *operations(seen, statistics),
+                    *cleared,
                     *(answers.operations(statistics) if answers is not None and scale is None else ()),
                 ),
                 tokens=answers.tokens(statistics) if answers is not None else (),

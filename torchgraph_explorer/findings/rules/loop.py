@@ -9,7 +9,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.facts import facts_at, module_around, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, module_around, operations, rows_with
 from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
@@ -75,6 +75,7 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
         rows = [row for row in rows_with(evidence, _is_stepped) if row in updates and _has_gradient(evidence, row)]
         known = rows
     if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(known):
+        yield from _cleared_in_between(evidence, updates)
         return
     yield finding(
         evidence,
@@ -86,6 +87,26 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
         text="The backward pass leaves gradients, and none is left when the optimizer steps: so it is at "
         f"{len(rows)} of {len(known)} recorded updates. Something clears them between the two.",
         advice="Call `optimizer.zero_grad()` before `backward()` or after `optimizer.step()`, not between the two.",
+    )
+
+
+def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Finding]:
+    """Of several backward passes before an update, all but the last one are cleared."""
+    seen = {row: one.numbers for row, one in operations(evidence, "cleared") if row in updates}
+    rows = [row for row, (passes, cleared, *_) in seen.items() if cleared == passes - 1]
+    if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(updates):
+        return
+    passes = int(np.median([seen[row][0] for row in rows]))
+    yield finding(
+        evidence,
+        "gradients-cleared",
+        "warning",
+        at=None,
+        rows=rows,
+        numbers={"updates": len(rows), "passes": passes},
+        text=f"Of {passes} backward passes before each update, only the last one counts: the gradients of those before "
+        f"it are cleared when the next one begins. So it is at {len(rows)} of {len(updates)} recorded updates.",
+        advice="Call `optimizer.zero_grad()` once for each update, not for each micro-batch or each loss.",
     )
 
 

@@ -45,6 +45,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "labels": 4,
     "second": 1,
     "copied": 2,
+    "cleared": 2,
 }
 """How many numbers an operation has."""
 

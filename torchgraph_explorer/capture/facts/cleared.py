@@ -1,0 +1,84 @@
+"""Gradients of a backward pass that are gone when the next one of the same step begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.facts.names import Named, version_of
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
+from torchgraph_explorer.schema import Call, Operation
+
+SOME = 64
+"""Elements of a parameter that tell whether something has written to it."""
+
+
+class ClearedGradients:
+    """Those of one step, if nothing but the backward passes can have been meant by them.
+
+    An attack on the inputs, a search for sharp minima, and an optimizer that calls the model itself clear gradients on
+    purpose: then an input requires a gradient, or parameters are written to in between.
+    """
+
+    def __init__(self) -> None:
+        """No backward pass has begun."""
+        self._passes, self._cleared, self._is_known = 0, 0, True
+        self._with_gradient: tuple[int, ...] = ()
+        self._witness: tuple[int, int, Tensor | None] | None = None
+        self._gradient: int | None = None
+
+    def begin_backward(self, parameters: Named) -> None:
+        """A backward pass begins."""
+        self._passes += 1
+        if self._passes > 1 and self._with_gradient and self._is_known:
+            if not self._is_as_it_was(parameters):
+                self._is_known = False
+            elif all(parameters[key][1].grad is None for key in self._with_gradient):
+                self._cleared += 1
+
+    def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
+        """It has ended, in a step with these calls so far."""
+        if not self._is_known:
+            return
+        if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
+            self.forget()
+            return
+        self._with_gradient = tuple(key for key, (_, one) in parameters.items() if one.grad is not None)
+        self._witness = self._gradient = None
+        if self._with_gradient:
+            key = self._with_gradient[0]
+            one = parameters[key][1]
+            self._witness = key, version_of(one), _some_of(one)
+            self._gradient = id(one.grad)
+
+    def before_update(self, parameters: Named) -> None:
+        """An optimizer of the model is about to step: gradients that were replaced have been gathered elsewhere."""
+        if self._witness is not None and id(parameters[self._witness[0]][1].grad) != self._gradient:
+            self.forget()
+
+    def forget(self) -> None:
+        """Something else is done with these gradients."""
+        self._is_known = False
+        self._witness, self._with_gradient = None, ()
+
+    def found(self) -> tuple[Operation, ...]:
+        """How many backward passes there were, and how many have lost their gradients; nothing if that may be meant."""
+        known = self._is_known and self._passes > 1
+        return (Operation("cleared", numbers=(float(self._passes), float(self._cleared))),) if known else ()
+
+    def _is_as_it_was(self, parameters: Named) -> bool:
+        if self._witness is None:
+            return False
+        key, version, some = self._witness
+        one = parameters[key][1]
+        now = None if some is None else _some_of(one)
+        return version_of(one) == version and (some is None or (now is not None and torch.equal(some, now)))
+
+
+def _some_of(tensor: Tensor) -> Tensor | None:
+    """A copy of its first elements, if they are at hand."""
+    if type(tensor) not in ORDINARY or not (tensor.is_cpu and tensor.is_contiguous() and is_readable(tensor)):
+        return None
+    return tensor.detach().reshape(-1)[:SOME].clone()
