@@ -64,9 +64,9 @@ class ClearedGradients:
         self._witness, self._with_gradient = None, ()
 
     def found(self) -> tuple[Operation, ...]:
-        """How many backward passes there were, and how many have lost their gradients; nothing if that may be meant."""
-        known = self._is_known and self._passes > 1
-        return (Operation("cleared", numbers=(float(self._passes), float(self._cleared))),) if known else ()
+        """How many backward passes there were, and how many have lost their gradients; nothing without any."""
+        is_told = self._is_known and self._cleared > 0
+        return (Operation("cleared", numbers=(float(self._passes), float(self._cleared))),) if is_told else ()
 
     def _is_as_it_was(self, parameters: Named) -> bool:
         if self._witness is None:
