@@ -408,7 +408,9 @@ def weighted(weight: float) -> Step:
         pytest.param(Autoencoder("fc_mean", "fc_log_var"), 1.0, 240, "fc_mean", id="other names"),
         pytest.param(Autoencoder("mu", "logvar"), 1.0, 100, None, id="may yet leave it"),
         pytest.param(Autoencoder("mu", "logvar"), 0.001, 240, None, id="in use"),
-        pytest.param(Autoencoder("mu", "other"), 1.0, 240, None, id="no spread"),
+        pytest.param(Autoencoder("fc21", "fc22"), 1.0, 240, "fc21", id="names that do not tell"),
+        pytest.param(Autoencoder("fc21", "fc22"), 0.001, 240, None, id="names that do not tell, in use"),
+        pytest.param(Policy("fc21", "fc22"), 1.0, 240, None, id="policy with names that do not tell"),
         pytest.param(Policy("mu", "log_std"), 1.0, 240, None, id="policy"),
     ],
 )

@@ -56,10 +56,46 @@ def posterior_collapse(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _latents(evidence: Evidence) -> Iterator[_Latents]:
-    """Those of layers beside each other, by their names, whose outputs a module with weights takes together.
+    """Those of layers beside each other whose outputs a module with weights takes together, by name or by use.
 
     A policy has a mean and a spread of its actions, too, but nothing in the network takes these.
     """
+    named = {*_by_name(evidence)}
+    yield from named
+    taken = {evidence.series[one].module for pair in named for one in pair}
+    for one in _by_use(evidence):
+        if not {evidence.series[each].module for each in one} & taken:
+            yield one
+
+
+def _by_use(evidence: Evidence) -> Iterator[_Latents]:
+    """Two layers that take the same, give as much, and whose outputs are the model's, too, for their divergence."""
+    places = evidence.places
+    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == ""]
+    given: dict[frozenset[int], list[int]] = {}
+    for number, call in enumerate(places.calls):
+        column = evidence.find(call.module, 0, "output", "output")
+        is_layer = places.is_leaf(number) and call.call == 0 and bool(places.modules[call.module].params)
+        if column is not None and is_layer and any(_are_same(evidence, column, one) for one in outputs):
+            given.setdefault(places.taken.get(number, frozenset()), []).append(column)
+    for columns in given.values():
+        first, *others = columns
+        infos = [places.tensor(evidence.series[one]) for one in columns]
+        if len(others) != 1 or infos[0] is None or infos[1] is None or infos[0].shape != infos[1].shape:
+            continue
+        names = [evidence.series[one].module for one in columns]
+        if _are_decoded(evidence, names[0], names[1]):
+            yield _Latents(first, others[0])
+
+
+def _are_same(evidence: Evidence, first: int, second: int) -> bool:
+    return all(
+        np.array_equal(evidence.column(name, first), evidence.column(name, second), equal_nan=True)
+        for name in ("mean", "std", "count")
+    )
+
+
+def _by_name(evidence: Evidence) -> Iterator[_Latents]:
     for name in evidence.places.called:
         parent, dot, last = name.rpartition(".")
         match = _MEAN.match(last)
