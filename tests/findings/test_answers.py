@@ -238,8 +238,8 @@ def numbers(error: Callable[[Tensor, Tensor], Tensor], *, targets: Callable[[Ten
     return make
 
 
-def values(*, broadcast: bool) -> Loop:
-    """Values of actions: what they are drawn to rises with them."""
+def values(*, broadcast: bool, scale: float = 1.0) -> Loop:
+    """Values of actions: what they are drawn to rises with them. Small errors are squared."""
 
     def make() -> tuple[nn.Module, Callable[[], Tensor]]:
         model = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
@@ -248,7 +248,7 @@ def values(*, broadcast: bool) -> Loop:
         def loss() -> Tensor:
             x = torch.randn(24, 4)
             chosen = model(x).gather(1, torch.randint(3, (24, 1)))
-            rewards = x.sum(1) * (1 + 0.05 * next(rise))
+            rewards = scale * x.sum(1) * (1 + 0.05 * next(rise))
             return huber(chosen if broadcast else chosen[:, 0], rewards)
 
         return model, loss
@@ -505,6 +505,7 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "states by a view": (states(lambda h: h.view(SAMPLES, -1)), "view-for-transpose", ""),
     "one error for all targets": (numbers(huber), "targets-broadcast", ""),
     "values of actions for all": (values(broadcast=True), "targets-broadcast", ""),
+    "small values of actions for all": (values(broadcast=True, scale=0.1), "targets-broadcast", ""),
     "a function that drops most": (
         classes(lambda: Dropping(lambda x: F.dropout(x, 0.9))),
         "dropout-extreme",
@@ -560,6 +561,11 @@ SOUND: dict[str, Loop] = {
         targets=lambda x: (4 * x.mean() + torch.randn(())).expand(24),
     ),
     "values of actions": values(broadcast=False),
+    "small values of actions": values(broadcast=False, scale=0.1),
+    "one small target for all": numbers(
+        lambda found, wanted: huber(found[:, 0] / 9, wanted),
+        targets=lambda x: (0.1 * torch.randn(())).expand(24),
+    ),
     "a function that drops little": classes(lambda: Dropping(lambda x: F.dropout(x, 0.2))),
     "noise that hides most": classes(lambda: Dropping(hide_most)),
     "a ratio to an old number": ratios(detach=True),

@@ -22,6 +22,8 @@ class Places:
     Attributes:
         graph: The latest graph; None if the record has none.
         modules: Every module of any graph by name, as it was last seen.
+        called: The names of those that are called in any graph.
+        differentiable: Of these, those with an output that requires a gradient in any.
     """
 
     def __init__(self, graphs: Sequence[ModuleGraph]) -> None:
@@ -30,6 +32,9 @@ class Places:
         self._calls: dict[tuple[str, int | None], int] = {}
         self._first: dict[str, int] = {}
         self.called = {call.module for graph in graphs for call in graph.calls}
+        self.differentiable = {
+            call.module for graph in graphs for call in graph.calls if any(one.requires_grad for one in call.outputs)
+        }
         for number, call in enumerate(self.calls):
             self._calls.setdefault((call.module, call.call), number)
             self._first.setdefault(call.module, number)

@@ -8,8 +8,9 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.losses import the_loss
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding
 from torchgraph_explorer.schema import NumberAnswers
 
@@ -37,7 +38,10 @@ def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
     known = [found for row in rows if (found := facts_at(evidence, row).numbers) is not None]
     if not all(one.outputs == 1 and one.drops == 0 for one in known) or _are_constant(evidence):
         return
-    if sum(one.spread > LEAST_SPREAD and one.bend > BENT for one in known) < LEAST_STEPS or not _moves(known):
+    if not _moves(known):
+        return
+    is_bent = sum(one.spread > LEAST_SPREAD and one.bend > BENT for one in known) >= LEAST_STEPS
+    if not is_bent and not _has_more_to_lose(evidence, rows):
         return
     samples = known[-1].samples
     yield finding(
@@ -53,6 +57,37 @@ def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
         advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
         "`y.unsqueeze(1)`. torch warns of it when the loss is first computed.",
     )
+
+
+def _has_more_to_lose(evidence: Evidence, rows: list[int]) -> bool:
+    """Whether the logged loss is larger than the squared distances that the gradients tell, by a share that varies.
+
+    With one target for all samples it is a multiple of these. With several, the variance of the targets adds to it.
+    Steps at which Huber's error has bounded a gradient, which is then 1, do not count.
+    """
+    loss, outputs = the_loss(evidence.scalars), [*trained_outputs(evidence)]
+    if loss is None or len(outputs) != 1:
+        return False
+    column, norms = outputs[0].column, outputs[0].norms
+    size = samples_of(evidence, outputs[0].info, column)
+    squares = size * evidence.column("l2_norm", norms).astype(np.float64) ** 2
+    wanted = np.array(rows, np.intp)
+    _, at, values = np.intersect1d(evidence.steps[wanted], loss.steps, return_indices=True)
+    with np.errstate(all="ignore"):
+        ratios = loss.values[values] / squares[wanted[at]]
+        is_bounded = np.abs((evidence.column("max", norms) * size)[wanted[at]] - 1) < BOUNDED
+    ratios = ratios[np.isfinite(ratios) & ~is_bounded]
+    if len(ratios) < LEAST_STEPS or ratios.min() < MORE * OF_SQUARES:
+        return False
+    return bool(np.ptp(ratios) > VARIES * np.median(ratios))
+
+
+BOUNDED = 0.03
+"""How near the largest gradient of a step comes to 1 where an error bounds it."""
+
+MORE, OF_SQUARES, VARIES = 1.02, 0.25, 0.1
+"""The logged loss, at each step, over the least that a single target leaves of the squares, for a mean squared error;
+and by how much that differs between steps."""
 
 
 def _are_constant(evidence: Evidence) -> bool:

@@ -195,7 +195,7 @@ def _is_same(values: npt.NDArray[np.float32]) -> bool:
 
 
 def _output_requires_grad(evidence: Evidence, module: str) -> bool:
-    return any(one.requires_grad for call in evidence.places.calls if call.module == module for one in call.outputs)
+    return module in evidence.places.differentiable
 
 
 def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
