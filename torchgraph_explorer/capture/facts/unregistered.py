@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -84,7 +85,7 @@ def _in_value(name: str, value: Any, *, depth: int) -> Iterator[_Held]:
             yield _Held(name, value, version_of(value), _some_of(value).clone() if _is_at_hand(value) else None)
     elif isinstance(value, (list, tuple, dict)) and depth < DEEPEST:
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for (key, item), _ in zip(tuple(items), range(MOST_ITEMS), strict=False):
+        for key, item in tuple(islice(items, MOST_ITEMS)):  # it may be a long list of anything
             if isinstance(item, (nn.Module, Tensor, list, tuple, dict)):
                 yield from _in_value(f"{name}[{key!r:.40}]", item, depth=depth + 1)
 
