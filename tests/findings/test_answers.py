@@ -384,6 +384,22 @@ def coloured(dim: int) -> Loop:
     return make
 
 
+def several(end: Callable[[Tensor], Tensor], *, wanted: int | None = None) -> Loop:
+    """A binary cross entropy for each class, of which any number is right, or so many."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Ending(nn.Linear(4, 5), end)
+
+        def loss() -> Tensor:
+            numbers = torch.rand(SAMPLES, 5)
+            right = numbers > 0.5 if wanted is None else numbers.argsort(1) < wanted
+            return F.binary_cross_entropy(model(torch.randn(SAMPLES, 4)), right.float())
+
+        return model, loss
+
+    return make
+
+
 def smoothed(share: float) -> Loop:
     def make() -> tuple[nn.Module, Callable[[], Tensor]]:
         model = nn.Linear(4, 5)
@@ -443,11 +459,13 @@ def rebuilt_by(end: Callable[[Tensor], Tensor], *, low: float) -> Loop:
     """An autoencoder that ends with a function."""
 
     def make() -> tuple[nn.Module, Callable[[], Tensor]]:
-        model = Ending(nn.Sequential(nn.Linear(4, 4)), end)
+        layer = nn.Linear(4, 4)
+        nn.init.eye_(layer.weight)
+        model = Ending(layer, end)
 
         def loss() -> Tensor:
             x = torch.where(torch.rand(SAMPLES, 4) < 0.5, low, 1.0)
-            return F.mse_loss(model(4 * x), x)
+            return F.mse_loss(model(x), x)
 
         return model, loss
 
@@ -490,6 +508,7 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "logarithms over the places": (labelled(1), "softmax-wrong-dimension", ""),
     "probabilities over the places": (labelled(1, logarithms=False), "softmax-wrong-dimension", ""),
     "probabilities over a row of pixels": (coloured(3), "softmax-wrong-dimension", ""),
+    "a softmax for several labels": (several(lambda x: x.softmax(1)), "softmax-before-loss", ""),
     "labels with little of the right class": (smoothed(0.9), "label-smoothing-extreme", ""),
     "a target among the inputs": (columns(lambda x: x[:, 2]), "answers-in-inputs", ""),
     "labels of minus one": (signs(-1.0), "targets-out-of-range", ""),
@@ -542,6 +561,8 @@ SOUND: dict[str, Loop] = {
     "logarithms over the classes": labelled(2),
     "probabilities over the classes": labelled(2, logarithms=False),
     "probabilities over the classes of pixels": coloured(1),
+    "a sigmoid for several labels": several(torch.sigmoid),
+    "a softmax for one label": several(lambda x: x.softmax(1), wanted=1),
     "labels that are smoothed a little": smoothed(0.1),
     "labels of another model": distilled,
     "a target that is near an input": columns(lambda x: x[:, 2] + 0.1 * x[:, 3]),

@@ -52,6 +52,7 @@ FULL = TrainingFacts(
         Operation("position", "embedding", 0, before=(16, 32, 64), after=(16, 1, 64)),
         Operation("normalised", "", 0, (2.5, 0.5, 0.0, 3.0)),
         Operation("labels", "", 0, (0.25, 0.25, 0.125, 0.125)),
+        Operation("several", "", 0, (0.0, 0.5)),
         Operation("second", "input[0]", 0, (1.0,)),
         Operation("copied", "", 0, (0.0, 3.0)),
         Operation("cleared", "", 0, (4.0, 3.0)),

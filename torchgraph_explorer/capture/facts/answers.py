@@ -139,6 +139,7 @@ class Answers:
             self._note("normalised", "", _normalised(values))
         if values.dim() == 2 and values.shape[1] > 2:
             self._note("labels", "", _labels(values, gradient))
+            self._note("several", "", _several(values, gradient))
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
 
@@ -248,6 +249,13 @@ def _labels(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     labels = logits.softmax(1) - gradient * logits.shape[0]
     first, second = labels.topk(2, dim=1).values.unbind(1)
     return [first.min(), first.max(), second.max(), labels.min()]
+
+
+def _several(probabilities: Tensor, gradient: Tensor) -> list[Tensor]:
+    """What the labels of a mean binary cross entropy are, of probabilities that are handed to it."""
+    labels = probabilities - gradient * (probabilities.numel() * probabilities * (1 - probabilities))
+    off = torch.minimum(labels.abs(), (labels - 1).abs()).max()
+    return [off, ((labels.sum(1) - 1).abs() > 0.5).float().mean()]
 
 
 def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:

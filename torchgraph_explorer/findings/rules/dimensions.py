@@ -10,6 +10,12 @@ from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Shape
 
+SEVERAL = 0.1
+"""Share of the samples whose labels do not sum to one."""
+
+TWO_SIZES = 4
+"""So many numbers tell over what `[samples, classes]` is normalised."""
+
 NORMALISED, OFF = 1e-3, 1e-2
 """How near sums, or their logarithms, come to those of probabilities, and how far off those over the classes are."""
 
@@ -36,6 +42,29 @@ def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
         "a softmax has the wrong dimension, so places compete with each other instead of classes.",
         advice=f"Give the softmax or log_softmax `dim={classes}`. If the loss applies a softmax, as `cross_entropy` "
         "does, remove it.",
+    )
+
+
+def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:
+    """Probabilities that sum to one over the classes, for samples that have several labels, or none."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "several")]
+    normalised = [one.numbers for _, one in operations(evidence, "normalised")]
+    if len(seen) < LEAST_ROWS or not all(len(one) == TWO_SIZES and one[3] < NORMALISED for one in normalised):
+        return
+    shares = [numbers[1] for _, numbers in seen]
+    if max(numbers[0] for _, numbers in seen) > OFF or min(shares) < SEVERAL:
+        return
+    yield finding(
+        evidence,
+        "softmax-before-loss",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"share": min(shares)},
+        text="The model's outputs are the probabilities of a softmax, which sum to one, and the loss is a binary cross "
+        f"entropy with labels of which {min(shares):.0%} of the samples or more have several, or none: such answers "
+        "cannot be given.",
+        advice="Leave out the softmax, and use `binary_cross_entropy_with_logits`.",
     )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.dimensions import softmax_for_several
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
 from torchgraph_explorer.schema import Series, TensorInfo
@@ -59,7 +60,11 @@ OFTEN = 0.75
 
 
 def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The model's outputs are probabilities, and the gradient that comes back is that of a loss that takes logits."""
+    """The model's outputs are probabilities, and the gradient that comes back is that of a loss that takes logits.
+
+    Or it is that of a loss with several right classes for a sample, which such probabilities cannot tell.
+    """
+    yield from softmax_for_several(evidence)
     for one, info, column, norms in trained_outputs(evidence):
         softmax = softmax_of(evidence, column, info)
         if not softmax and not _is_sigmoid(evidence, column, norms):

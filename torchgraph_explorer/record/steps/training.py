@@ -43,6 +43,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "position": 0,
     "normalised": 4,
     "labels": 4,
+    "several": 2,
     "second": 1,
     "copied": 2,
     "cleared": 2,
