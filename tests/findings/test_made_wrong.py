@@ -659,6 +659,22 @@ def test_query_and_key_with_small_gradients_beside_a_value_lose_none_on_its_way(
     assert "vanishing-gradient" not in {one.kind for one in told}
 
 
+@pytest.mark.parametrize(
+    ("factor", "is_told"), [pytest.param(1e-3, False, id="hardly"), pytest.param(1e-7, True, id="altogether")]
+)
+def test_what_layers_beside_each_other_lose_at_once_is_told_where_it_is_far_more(
+    factor: float, is_told: bool, tmp_path: Path
+) -> None:
+    class Small(Gated):
+        def forward(self, values: Tensor) -> Tensor:
+            weights = (self.query(values) * self.key(values)).softmax(-1)
+            return self.last(1 + factor * weights * self.value(values))
+
+    net = nn.Sequential(Small(1.0), nn.Linear(8, 3))
+    told = found(tmp_path, net, sgd(net), loss=squares)
+    assert ("vanishing-gradient" in {one.kind for one in told}) == is_told
+
+
 def detached(model: Any) -> Tensor:
     """As in a GAN whose generator is judged by what was detached for the discriminator."""
     model(torch.randn(4, 8))

@@ -17,6 +17,9 @@ from torchgraph_explorer.schema import Series
 LOST = 1e-4
 """A layer whose gradient, relative to its weights, is less than this share of the largest one's has lost it."""
 
+LOST_AT_ONCE = 1e-5
+"""The same where all lost layers take the same tensors, as query, key and value do: at first, attention averages."""
+
 LEAST_LAYERS = 3
 
 _LESS = (
@@ -56,6 +59,10 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     most = np.nanmax(reach[:, behind], axis=1, initial=0)  # what goes another way than the gradient of the first ones
     if 2 * (reach[rows, 0] < LOST * most[rows]).sum() <= len(rows):
         return
+    if _take_the_same(evidence, layers[:kept]):
+        shares = reach[rows, :kept].max(axis=1) / most[rows]
+        if not np.nanmedian(shares) < LOST_AT_ONCE:
+            return
     seen = rows[is_lost[:, 0]]
     begins = _where_it_begins(reach[seen], kept)
     is_zero = not reach[seen, :kept].any()
@@ -90,6 +97,12 @@ def _is_beside(evidence: Evidence, lost: list[_Layer], others: list[_Layer]) -> 
 
 def _leads_to(evidence: Evidence, first: list[_Layer], later: _Layer) -> bool:
     return any(evidence.places.leads_to(one.order, later.order) for one in first)
+
+
+def _take_the_same(evidence: Evidence, layers: list[_Layer]) -> bool:
+    """Whether these are several layers beside each other."""
+    taken = {evidence.places.taken.get(one.order) for one in layers}
+    return len(layers) > 1 and len(taken) == 1 and None not in taken
 
 
 def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:
