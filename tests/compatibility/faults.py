@@ -149,7 +149,6 @@ NOT_CALLED = {
     "capture.entrances.Entrances.end_forward": "does nothing",
     "capture.entrances.Entrances.leave": "does nothing",
     "capture.facts.leftover.UpdateWitnesses.__init__": BY_WATCH,
-    "capture.facts.names.version_of": "called where a parameter has no optimizer",
     "capture.facts.operations.is_start_of_table": "called where rows of a table are added along the samples",
     "capture.facts.unregistered._Held.is_as_it_was": "called where a module keeps layers in a list",
     "capture.facts.units.UnitWindows.__init__": BY_WATCH,
