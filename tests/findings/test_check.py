@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from tests.findings.records import chain, module, recorded, weight
+from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.cli import main
 
 FIELDS = {
@@ -98,3 +102,24 @@ def test_markdown_shows_names_as_they_are(dropping: str, capsys: pytest.CaptureF
 def test_a_healthy_run_says_so(recorded_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(recorded_run), "--fail-on", "warning"]) == 0
     assert "Nothing found." in capsys.readouterr().out
+
+
+def judging(modules: int, folder: Path) -> float:
+    """Seconds of the processor that the findings of a run of so many modules take."""
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(modules)))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with watch(model, log_freq=1, backend="record", logdir=folder, run=str(modules), verbose=False):
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.randn(2, 2)).sum().backward()
+            optimizer.step()
+    run = open_run(folder / str(modules)).model()
+    began = time.process_time()
+    run.findings()
+    return time.process_time() - began
+
+
+@pytest.mark.slow
+def test_judging_a_run_takes_time_in_proportion_to_its_modules(tmp_path: Path) -> None:
+    judging(10, tmp_path)
+    assert judging(4_000, tmp_path) < 16 * judging(500, tmp_path)

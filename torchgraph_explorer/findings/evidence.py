@@ -95,6 +95,7 @@ class Evidence:
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
         self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
+        self._of_kind: dict[tuple[Kind, Role | None], list[int]] = {}
         self._fingerprints: dict[int, npt.NDArray[np.uint64]] = {}
         self._column = {one.key: number for number, one in enumerate(self.series)}
 
@@ -148,10 +149,14 @@ class Evidence:
         return self._column.get((module, call, role, path, kind))
 
     def of_kind(self, kind: Kind, role: Role | None = None) -> list[int]:
-        """The columns of all series of this kind, and role."""
-        return [
-            number for number, one in enumerate(self.series) if one.kind == kind and (role is None or one.role == role)
-        ]
+        """The columns of all series of this kind, and role; not to be changed."""
+        if (kind, role) not in self._of_kind:
+            self._of_kind[kind, role] = [
+                number
+                for number, one in enumerate(self.series)
+                if one.kind == kind and (role is None or one.role == role)
+            ]
+        return self._of_kind[kind, role]
 
     @cached_property
     def is_there(self) -> Flags:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -172,11 +173,14 @@ def _first_rms(evidence: Evidence, role: Role) -> dict[str, float]:
 
 def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
     """What goes into the network's first layer is far from mean 0 and standard deviation 1."""
-    taken = [column for column in evidence.of_kind("value", "input") if _takes_data(evidence, evidence.series[column])]
-    data = [column for column in taken if _is_data(evidence, column)]
+    inputs = evidence.of_kind("value", "input")
+    taken = [column for column in inputs if _takes_data(evidence, evidence.series[column])]
+    data = {column: None for column in taken if _is_data(evidence, column)}
     found = [one for column in data if (one := _not_normalised(evidence, column))]
-    joined = [column for column in taken if column not in data and _has_data_within(evidence, column)]
-    yield from found or [one for column in joined[:1] if (one := _not_normalised(evidence, column, is_joined=True))]
+    given = [column for column in inputs if not evidence.series[column].module and _is_data(evidence, column)]
+    joined = (column for column in taken if column not in data and _has_data_within(evidence, column, given))
+    first = () if found else islice(joined, 1)
+    yield from found or [one for column in first if (one := _not_normalised(evidence, column, is_joined=True))]
 
 
 def _not_normalised(evidence: Evidence, column: int, *, is_joined: bool = False) -> Finding | None:
@@ -216,14 +220,16 @@ def _is_data(evidence: Evidence, column: int) -> bool:
     return number is None or not places.is_computed_with_weights(number)
 
 
-def _has_data_within(evidence: Evidence, column: int) -> bool:
-    """Whether the largest element of a tensor is that of the model's input at every step, as where these are joined."""
-    for given in evidence.of_kind("value", "input"):
-        if not evidence.series[given].module and _is_data(evidence, given):
-            peaks = evidence.peaks[:, [column, given]]
-            rows = np.isfinite(peaks).all(axis=1)
-            if rows.any() and (peaks[rows, 0] == peaks[rows, 1]).all():
-                return True
+def _has_data_within(evidence: Evidence, column: int, given: list[int]) -> bool:
+    """Whether a tensor's largest element is that of one of the model's inputs, `given`, at every step.
+
+    It is where these are joined.
+    """
+    for one in given:
+        peaks = evidence.peaks[:, [column, one]]
+        rows = np.isfinite(peaks).all(axis=1)
+        if rows.any() and (peaks[rows, 0] == peaks[rows, 1]).all():
+            return True
     return False
 
 

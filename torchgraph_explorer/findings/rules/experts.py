@@ -22,8 +22,10 @@ IN_USE = 0.4
 
 def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
     """Of several modules of the same kind that are given different samples, a few get nearly all."""
-    for parent, experts in _groups(evidence).items():
-        taken = np.stack([_taken(evidence, one.name) for one in experts], axis=1)
+    groups = _groups(evidence)
+    inputs = _inputs(evidence) if groups else {}
+    for parent, experts in groups.items():
+        taken = np.stack([_taken(evidence, inputs.get(one.name, [])) for one in experts], axis=1)
         total = taken.sum(axis=1)
         rows = np.flatnonzero(total > 0)
         if len(rows) < 2 or not _are_routed(evidence, taken[rows]):
@@ -75,13 +77,17 @@ def _groups(evidence: Evidence) -> dict[str, list[Module]]:
     }
 
 
-def _taken(evidence: Evidence, module: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """How many elements a module is given at each step, all its calls together."""
-    columns = [
-        number
-        for number, one in enumerate(evidence.series)
-        if one.module == module and one.role == "input" and one.kind == "value" and one.path == "input[0]"
-    ]
+def _inputs(evidence: Evidence) -> dict[str, list[int]]:
+    """The columns of what each module is given first, in all its calls."""
+    found: dict[str, list[int]] = {}
+    for column in evidence.of_kind("value", "input"):
+        if (one := evidence.series[column]).path == "input[0]":
+            found.setdefault(one.module, []).append(column)
+    return found
+
+
+def _taken(evidence: Evidence, columns: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How many elements are in these columns at each step, all together."""
     found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.nansum(
         evidence.matrix("count")[:, columns].astype(np.float64), axis=1
     )

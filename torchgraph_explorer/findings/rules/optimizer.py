@@ -229,7 +229,10 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     first = min((places.order(one.module.name) for one in layers), default=None)
     if first is None:
         return
-    frozen = [one for one in weights if one not in trained and not one.info.requires_grad]
+    are_trained = {(one.module.name, one.info.path) for one in trained}
+    frozen = [
+        one for one in weights if (one.module.name, one.info.path) not in are_trained and not one.info.requires_grad
+    ]
     share = sum(map(_size, frozen)) / sum(map(_size, weights))
     for one in frozen:
         if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
