@@ -6,6 +6,8 @@ import time
 
 from torch import nn
 
+from torchgraph_explorer.capture.modules_by_name import parameters_within
+
 MOST_UPDATES = 100
 """Steps of optimizers, without a step of the model, after which that is said."""
 
@@ -33,7 +35,7 @@ class Silence:
 
     def look(self, model: nn.Module) -> None:
         """`model` is what is watched."""
-        self._is_empty = next(model.parameters(), None) is None
+        self._is_empty = not parameters_within(model)
 
     def call(self) -> None:
         """A module was called, but not in training mode with gradients enabled."""

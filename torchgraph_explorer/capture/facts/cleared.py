@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.facts.names import Named, version_of
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, is_readable
 from torchgraph_explorer.schema import Call, Operation
 
 SOME = 64
@@ -35,7 +35,7 @@ class ClearedGradients:
         if self._passes > 1 and self._with_gradient and self._is_known:
             if not self._is_as_it_was(parameters):
                 self._is_known = False
-            elif all(parameters[key][1].grad is None for key in self._with_gradient):
+            elif all(gradient_of(parameters[key][1]) is None for key in self._with_gradient):
                 self._cleared += 1
 
     def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
@@ -45,17 +45,17 @@ class ClearedGradients:
         if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
             self.forget()
             return
-        self._with_gradient = tuple(key for key, (_, one) in parameters.items() if one.grad is not None)
+        self._with_gradient = tuple(key for key, (_, one) in parameters.items() if gradient_of(one) is not None)
         self._witness = self._gradient = None
         if self._with_gradient:
             key = self._with_gradient[0]
             one = parameters[key][1]
             self._witness = key, version_of(one), _some_of(one)
-            self._gradient = id(one.grad)
+            self._gradient = id(gradient_of(one))
 
     def before_update(self, parameters: Named) -> None:
         """An optimizer of the model is about to step: gradients that were replaced have been gathered elsewhere."""
-        if self._witness is not None and id(parameters[self._witness[0]][1].grad) != self._gradient:
+        if self._witness is not None and id(gradient_of(parameters[self._witness[0]][1])) != self._gradient:
             self.forget()
 
     def forget(self) -> None:

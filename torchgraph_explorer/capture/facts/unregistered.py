@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.facts.names import version_of
-from torchgraph_explorer.capture.modules_by_name import ModulesByName, parameters_within
+from torchgraph_explorer.capture.facts.names import named_parameters, version_of
+from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
 
 MOST_ITEMS, DEEPEST = 64, 2
@@ -78,7 +78,7 @@ def _held_by(modules: ModulesByName) -> Iterator[_Held]:
 def _in_value(name: str, value: Any, *, depth: int) -> Iterator[_Held]:
     if isinstance(value, nn.Module):
         # one that only measures, as a network within a loss, is mostly in eval mode
-        for path, one in value.named_parameters() if value.training else ():
+        for path, one in named_parameters(modules_by_name(value)).values() if value.training else ():
             yield from _in_value(f"{name}.{path}", one, depth=depth)
     elif isinstance(value, Tensor):
         if _is_trained(value):
