@@ -87,7 +87,7 @@ def _equal(evidence: Evidence, columns: list[int], rows: npt.NDArray[np.intp]) -
 
 def _prints(evidence: Evidence, columns: list[int], rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
     """Fingerprints, `[rows, columns]`."""
-    return np.stack([evidence.model.rows(evidence.frames[[row]]).fingerprints[0, columns] for row in rows])
+    return np.stack([evidence.fingerprints(row)[columns] for row in rows.tolist()])
 
 
 def _parted(modules: list[str]) -> list[tuple[list[str], int]]:
