@@ -58,6 +58,7 @@ SHARED = frozenset(
         "shapes",
         "temp_folder",
         "timeouts",
+        "unvisited",
         "version",
     }
 )

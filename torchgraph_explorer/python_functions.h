@@ -93,7 +93,8 @@ static inline int truth(PyObject *made) {
     return found;
 }
 
-/* Takes an object of ours from those that the garbage collector visits. It must end with the step, and be in no cycle then.
+/* Takes an object of ours from those that the garbage collector visits. It must hold plain values alone, or end with the step and
+ * be in no cycle then.
  * The collector visits everything there is when objects that outlived some visits are a quarter of it: without this, at every
  * 16th logged step of 400 modules. NULL stays NULL. */
 static inline PyObject *unvisited(PyObject *made) {

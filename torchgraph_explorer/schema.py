@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.histogram import Histograms
+from torchgraph_explorer.unvisited import Unvisited
 
 Role: TypeAlias = Literal["input", "output", "param", "attached", "edge"]
 Kind: TypeAlias = Literal["value", "grad_norm", "grad", "optimizer_grad", "update", "update_ratio", "time", "memory"]
@@ -76,7 +77,7 @@ EXTENT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(Unvisited):
     """The facts about a tensor besides its values.
 
     Attributes:
@@ -96,7 +97,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class Module(Unvisited):
     """An `nn.Module` of the watched model.
 
     Attributes:
@@ -126,7 +127,7 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Unvisited):
     """One invocation of a module within a step.
 
     Attributes:
@@ -145,7 +146,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(Unvisited):
     """A box in the drawing of a call's inside.
 
     Attributes:
@@ -163,7 +164,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Unvisited):
     """Data went from one node to another of the same inside.
 
     Attributes:
@@ -202,7 +203,7 @@ class ModuleGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Series(Unvisited):
     """One tensor's one kind of numbers, over steps.
 
     Attributes:

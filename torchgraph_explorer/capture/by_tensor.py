@@ -8,6 +8,8 @@ from weakref import ref
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from torchgraph_explorer.unvisited import unvisited
+
 Value = TypeVar("Value")
 
 
@@ -34,7 +36,7 @@ class ByTensor(Generic[Value]):
         return entry[1] if entry is not None and entry[0]() is tensor else None
 
     def __setitem__(self, tensor: Tensor, value: Value) -> None:
-        self._entries[id(tensor)] = ref(tensor), value
+        self._entries[id(tensor)] = unvisited((unvisited(ref(tensor)), value))
 
     def __delitem__(self, tensor: Tensor) -> None:
         del self._entries[id(tensor)]

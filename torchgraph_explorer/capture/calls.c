@@ -200,7 +200,7 @@ enum { IN, IN_GRADIENT, OUT, OUT_GRADIENT, BEGUN, ENDED, KNOWN_PARTS };
 
 /* Appends one in which nothing is known; 0, or -1 with an exception. */
 static int append_unknown(PyObject *calls) {
-    PyObject *made = PyList_New(KNOWN_PARTS);
+    PyObject *made = unvisited(PyList_New(KNOWN_PARTS));
     if (made == NULL) return -1;
     for (int at = 0; at < KNOWN_PARTS; at++) {
         Py_IncRef(NONE);
@@ -215,7 +215,7 @@ static int append_unknown(PyObject *calls) {
 static PyObject *known_of(Step *step, Kept *all, PyObject *name, int64_t number) {
     PyObject *calls = PyDict_GetItemWithError(step->of[KNOWN], name);
     if (calls == NULL) {
-        if (PyErr_Occurred() || (calls = keep(all, PyList_New(0))) == NULL) return NULL;
+        if (PyErr_Occurred() || (calls = keep_unvisited(all, PyList_New(0))) == NULL) return NULL;
         if (PyDict_SetItem(step->of[KNOWN], name, calls) < 0) return NULL;
     }
     while (PyList_Size(calls) <= number)
@@ -442,7 +442,7 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
         PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], hook, NULL));
         PyObject *reference = handle == NULL ? NULL : get(all, handle, N_DICT_REFERENCE);
         PyObject *number = reference == NULL ? NULL : get(all, handle, N_ID);
-        if (number == NULL || note_put(step, reference, number) < 0) return -1;
+        if (number == NULL || note_put(step, unvisited(reference), number) < 0) return -1;
     }
     return add_key(all, hook, key);
 }

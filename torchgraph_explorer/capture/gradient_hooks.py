@@ -14,12 +14,13 @@ from torch import Tensor
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_hidden, is_readable, plain
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, edge_in_use
 from torchgraph_explorer.capture.safe_hook import SafeHook
+from torchgraph_explorer.unvisited import unvisited
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 """`Series.key`: module, call, role, path, kind."""
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 18)
 def series_key(  # noqa: PLR0917  # called for every tensor
     module: str, call: int | None, role: str, path: str, kind: str
 ) -> SeriesKey:
@@ -205,8 +206,8 @@ class GradientHooks:
             edge = edge_in_use(tensor)
         hook = self._outputs.get(edge)
         if hook is None:
-            hook = self._outputs[edge] = GradientHook(self)
-            self._handles.append(tensor.register_hook(hook))
+            hook = self._outputs[edge] = unvisited(GradientHook(self))
+            self._handles.append(unvisited(tensor.register_hook(hook)))
         if key is not None:
             hook.keys += (key,)
         return hook
@@ -217,12 +218,12 @@ class GradientHooks:
         hook = self._paths.get(edge_key)
         if hook is None and len(consumers) == 1:
             [(node, slot)] = consumers
-            hook = self._paths[edge_key] = NodeHook(self, slot)
-            self._handles.append(node.register_hook(hook))
+            hook = self._paths[edge_key] = unvisited(NodeHook(self, slot))
+            self._handles.append(unvisited(node.register_hook(hook)))
         elif hook is None:
-            hook = self._paths[edge_key] = GradientHook(self, summands=len(consumers))
+            hook = self._paths[edge_key] = unvisited(GradientHook(self, summands=len(consumers)))
             for node, slot in consumers:
-                self._handles.append(node.register_hook(PathHook(hook, slot)))
+                self._handles.append(unvisited(node.register_hook(unvisited(PathHook(hook, slot)))))
         hook.keys += (key,)
 
     def forget_graph(self) -> None:

@@ -134,14 +134,27 @@ class _OneModulesHooks:
     may come in between.
     """
 
-    __slots__ = ("_enter", "_key", "_leave", "_module", "_name", "_on")
+    __slots__ = (
+        "_enter",
+        "_entering",
+        "_key",
+        "_leave",
+        "_leaving",
+        "_leaving_always",
+        "_module",
+        "_name",
+        "_with_kwargs",
+    )
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
         self._name, self._module = name, weakref.ref(module)
         self._enter = None if name == "" else _Enter(module_hooks, name)
         self._leave = _Leave(module_hooks, name)
         self._key: int = RemovableHandle(OrderedDict()).id  # that no other hook has
-        self._on: tuple[dict[int, Any], ...] = ()
+        self._entering: dict[int, Any] | None = None  # what the hooks are in, as the following; None if they are off
+        self._with_kwargs: dict[int, bool]
+        self._leaving: dict[int, Any]
+        self._leaving_always: dict[int, bool]
 
     def are_of(self, module: nn.Module, name: str) -> bool:
         return self._module() is module and self._name == name
@@ -150,19 +163,26 @@ class _OneModulesHooks:
         module, key = self._module(), self._key
         if module is None:
             return
-        entering, entering_with_kwargs = module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs
-        leaving, leaving_always = module._forward_hooks, module._forward_hooks_always_called
-        self._on = entering, entering_with_kwargs, leaving, leaving_always
+        self._with_kwargs, self._leaving = module._forward_pre_hooks_with_kwargs, module._forward_hooks
+        self._leaving_always = module._forward_hooks_always_called
+        self._entering = module._forward_pre_hooks
         if self._enter is not None:
-            entering_with_kwargs[key] = True
-            entering[key] = self._enter
-        leaving_always[key] = True
-        leaving[key] = self._leave
+            self._with_kwargs[key] = True
+            self._entering[key] = self._enter
+        self._leaving_always[key] = True
+        self._leaving[key] = self._leave
 
     def take_off(self) -> None:
-        for hooks in self._on:
-            hooks.pop(self._key, None)
-        self._on = ()  # last: an interrupt may come in between
+        entering, key = self._entering, self._key
+        if entering is None:
+            return
+        if self._enter is not None:
+            entering.pop(key, None)
+            self._with_kwargs.pop(key, None)
+        self._leaving.pop(key, None)
+        self._leaving_always.pop(key, None)
+        self._entering = None  # only now: an interrupt may come in between
+        del self._with_kwargs, self._leaving, self._leaving_always
 
 
 class _CallHook(SafeHook):

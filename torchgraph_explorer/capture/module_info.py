@@ -12,6 +12,7 @@ from torchgraph_explorer.capture.random_state import random_state
 from torchgraph_explorer.capture.signatures import Signatures
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Module
+from torchgraph_explorer.unvisited import unvisited
 
 EVERYTHING = ModuleSelection()
 
@@ -38,7 +39,7 @@ def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
         class_name=type(module).__name__,
         class_path=f"{type(module).__module__}.{type(module).__qualname__}",
         extra_repr=_named(module, extra_repr_rows(module), signatures.of_class(type(module))) + _order(module),
-        params=tuple(tensor_info(key, p) for key, p in own),
+        params=unvisited(tuple(tensor_info(key, p) for key, p in own)),
         own_params=sum(p.numel() for _, p in own),
         total_params=sum(p.numel() for p in everything),
         trainable_params=sum(p.numel() for p in everything if p.requires_grad),

@@ -14,6 +14,7 @@ from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, gradient_of, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.unvisited import unvisited
 
 ParameterKey: TypeAlias = "tuple[str, str]"
 """Name of a module, and name of its parameter."""
@@ -32,8 +33,8 @@ class Parameters:
         """Measure and keep the own parameters of `modules`."""
         self._modules, self._rows, self._measure = modules, rows, rows.measure
         self.unmeasured = dict(modules)
-        self._before: dict[nn.Parameter, Tensor] = {}
-        self._keys: dict[int, list[tuple[ParameterKey, nn.Parameter]]] = {}
+        self._before: dict[Tensor, Tensor] = {}
+        self._keys: dict[int, tuple[ParameterKey, ...]] = {}
 
     def measure_values(self, name: str) -> None:
         """Measure those of module `name` as they are now, the first time that this is called for it.
@@ -144,17 +145,21 @@ class Parameters:
             ratio = torch.linalg.vector_norm(update) / size
             self._observe((name, None, "param", path, "update_ratio"), self._measure.values(ratio))
 
-    def named(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, nn.Parameter]]:
+    def named(self, moved: Iterable[Tensor]) -> Iterator[tuple[ParameterKey, Tensor]]:
         """Those that are in `moved`, with their names; a shared one once for each module.
 
         An optimizer of one parameter is as quick as one of all.
         """
-        if not self._keys:
+        keys = self._keys
+        if not keys:
             for name, module in self._modules.items():
                 for path, parameter in _own(module):
-                    self._keys.setdefault(id(parameter), []).append(((name, path), parameter))
+                    key = unvisited((name, path))
+                    known = keys.get(id(parameter))
+                    keys[id(parameter)] = unvisited((key,) if known is None else (*known, key))
         for each in moved:
-            yield from self._keys.get(id(each), ())
+            for key in keys.get(id(each), ()):
+                yield key, each
 
 
 def _has_unusual(module: nn.Module) -> bool:
@@ -164,7 +169,7 @@ def _has_unusual(module: nn.Module) -> bool:
     )
 
 
-def _gradient(parameter: nn.Parameter) -> Tensor | None:
+def _gradient(parameter: Tensor) -> Tensor | None:
     """The gradient of `parameter`, if it has one that can be read."""
     gradient = gradient_of(parameter)
     is_there = gradient is not None and is_readable(gradient) and has_memory(found := plain(gradient))

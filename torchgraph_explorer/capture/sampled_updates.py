@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from torchgraph_explorer.capture.gradient_hooks import series_key
@@ -17,10 +17,10 @@ from torchgraph_explorer.capture.step_parts import StepRows
 RUNS, RUN_LENGTH = 64, 16
 """A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""
 
-Named: TypeAlias = "Sequence[tuple[tuple[str, str], nn.Parameter]]"
+Named: TypeAlias = "Sequence[tuple[tuple[str, str], Tensor]]"
 """Parameters, each with its module and its name."""
 
-NamesOf: TypeAlias = "Callable[[Iterable[Tensor]], Iterable[tuple[tuple[str, str], nn.Parameter]]]"
+NamesOf: TypeAlias = "Callable[[Iterable[Tensor]], Iterable[tuple[tuple[str, str], Tensor]]]"
 """Finds the model's own among parameters, and the module and the name of each."""
 
 
@@ -33,7 +33,7 @@ class _Samples(Protocol):
     """
 
     names: list[tuple[str, str]]
-    parameters: list[nn.Parameter]
+    parameters: list[Tensor]
 
     def copy(self) -> None:
         """The parameters are about to be moved."""
@@ -60,7 +60,7 @@ class _SamplesInC:
 
     take: Callable[[list[Tensor], Tensor], list[int]]
     names: list[tuple[str, str]] = field(default_factory=list)
-    parameters: list[nn.Parameter] = field(default_factory=list)
+    parameters: list[Tensor] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     before: Tensor = field(default_factory=lambda: torch.empty(0))
     places: list[int] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _SamplesInC:
 
     def _samples(self) -> tuple[Tensor, list[int]]:
         into = torch.zeros(len(self.sizes), max(self.sizes), dtype=torch.float32, device="cpu")
-        return into, self.take(cast("list[Tensor]", self.parameters), into)
+        return into, self.take(self.parameters, into)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class _SamplesInTorch:
     """
 
     names: list[tuple[str, str]] = field(default_factory=list)
-    parameters: list[nn.Parameter] = field(default_factory=list)
+    parameters: list[Tensor] = field(default_factory=list)
     views: list[Tensor] = field(default_factory=list)
     before: Tensor = field(default_factory=lambda: torch.empty(0))
 
@@ -202,7 +202,7 @@ class SampledUpdates:
                 self._rows.rows[series_key(module, None, "param", path, "update_ratio")] = rows[at]
 
 
-def _sample(parameter: nn.Parameter) -> Tensor | None:
+def _sample(parameter: Tensor) -> Tensor | None:
     """A view of the elements of `parameter` that are sampled; None if it is not measured."""
     if not is_readable(parameter):
         return None

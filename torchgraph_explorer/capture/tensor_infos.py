@@ -11,6 +11,7 @@ from torchgraph_explorer.capture.no_dispatch import plain, untransformed
 from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge
 from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import TensorInfo
+from torchgraph_explorer.unvisited import unvisited
 
 Described: TypeAlias = "list[tuple[TensorInfo, Tensor]]"
 """A distributed tensor is here as it is, since gradient comes to it, and not to the part of this rank."""
@@ -23,7 +24,7 @@ def described(found: Iterable[tuple[str, Tensor]]) -> Described:
 
 def infos(found: Described) -> tuple[TensorInfo, ...]:
     """The descriptions alone."""
-    return (found[0][0],) if len(found) == 1 else tuple([info for info, _ in found])
+    return unvisited((found[0][0],) if len(found) == 1 else tuple([info for info, _ in found]))
 
 
 class Differentiable(NamedTuple):

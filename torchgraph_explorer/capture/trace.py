@@ -38,6 +38,7 @@ from torchgraph_explorer.capture.path_gradients import (
 from torchgraph_explorer.capture.simple_modules import SIMPLE, is_simple
 from torchgraph_explorer.capture.tensor_tree import ATOMS, tensor_info, tensors
 from torchgraph_explorer.schema import Edge, Node, TensorInfo
+from torchgraph_explorer.unvisited import unvisited
 
 Level: TypeAlias = "int | None"
 """A call, by number, whose inside is meant; None for the outside of the model."""
@@ -198,7 +199,7 @@ class Trace(TorchDispatchMode):
                 edges.setdefault(source, parameter.requires_grad)
         for _, tensor in inputs:
             if (origins := self._origins.get(tensor)) is not None:
-                self._origins[tensor] = self._time, *origins[1:]
+                self._origins[tensor] = unvisited((self._time, *origins[1:]))
 
     def _see(self, inside: _Inside) -> None:
         """From now on, note what is computed in a call: something is in its inside."""
@@ -292,10 +293,14 @@ class Trace(TorchDispatchMode):
             self.named.note(given, written, results)
         self._time += 1
         for tensor in written:
-            self._origins[tensor] = self._written[tensor] = (self._time, {inside.level: sources}, {})
+            self._origins[tensor] = self._written[tensor] = self._made(inside, sources)
         for tensor in results:
             if not any(tensor is one for one in written):
-                self._origins[tensor] = self._origins[plain(tensor)] = (self._time, {inside.level: sources}, {})
+                self._origins[tensor] = self._origins[plain(tensor)] = self._made(inside, sources)
+
+    def _made(self, inside: _Inside, sources: frozenset[int]) -> Origins:
+        """Of a tensor that was made from `sources` just now."""
+        return unvisited((self._time, unvisited({inside.level: sources}), {}))
 
     def _add(self, node: Node) -> int:
         self.nodes.append(node)
@@ -305,14 +310,15 @@ class Trace(TorchDispatchMode):
         """From now on, `tensor` comes from `nodes` alone on the level of `inside`."""
         _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
-        self._origins[tensor] = self._time, *_with((made, given), inside.level, frozenset(nodes))
+        self._origins[tensor] = _with((self._time, made, given), inside.level, unvisited(frozenset(nodes)))
         self._label(tensor, nodes, inside)
 
     def _give(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
         """`tensor` is given to the call `inside`: on the level of that, it comes from `nodes` alone from now on."""
         _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
-        self._origins[tensor] = self._time, made, {**given, inside.level: frozenset(nodes)}
+        given = unvisited({**given, inside.level: unvisited(frozenset(nodes))})
+        self._origins[tensor] = unvisited((self._time, made, given))
         self._label(tensor, nodes, inside)
 
     def _label(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
@@ -365,7 +371,7 @@ class Trace(TorchDispatchMode):
         noted, made, given = origins or (0, {}, {})
         if written is not None and written[0] > noted:
             found |= self._resolve(written, tensor, inside)
-            self._origins[tensor] = noted, *_with((made, given), inside.level, found)
+            self._origins[tensor] = _with((noted, made, given), inside.level, found)
         return found
 
     def _resolve(self, origins: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
@@ -410,10 +416,12 @@ class Trace(TorchDispatchMode):
         return placeholder
 
 
-def _with(known: tuple[Nodes, Nodes], level: Level, nodes: frozenset[int]) -> tuple[Nodes, Nodes]:
-    """The last two of `Origins`, with `nodes` on `level`, where the tensor was given to a call or else was made."""
-    made, given = known
-    return (made, {**given, level: nodes}) if level in given else ({**made, level: nodes}, given)
+def _with(known: Origins, level: Level, nodes: frozenset[int]) -> Origins:
+    """`known` with `nodes` on `level`, where the tensor was given to a call or else was made."""
+    noted, made, given = known
+    if level in given:
+        return unvisited((noted, made, unvisited({**given, level: nodes})))
+    return unvisited((noted, unvisited({**made, level: nodes}), given))
 
 
 def _do_nothing() -> None:
