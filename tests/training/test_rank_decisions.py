@@ -59,6 +59,30 @@ def test_the_other_rank_keeps_what_the_first_one_does(late: int, tmp_path: Path)
     assert first.written == other.written == [8, 9, 10]
 
 
+@pytest.mark.parametrize("behind", [1, 4, 11], ids="{} steps behind".format)
+def test_a_rank_that_is_behind_keeps_what_the_first_one_does(behind: int, tmp_path: Path) -> None:
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    for number in range(16):
+        first.step(number, reasons=("odd",) if number == 10 else ())
+        if number >= behind:
+            other.step(number - behind)
+    for number in range(16 - behind, 16):
+        other.step(number)
+    assert first.written == other.written == [8, 9, 10]
+
+
+def test_of_a_step_that_a_rank_never_takes_those_before_it_are_kept(tmp_path: Path) -> None:
+    first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
+    for number in range(4):
+        first.step(number)
+        other.step(number)
+    for each in (first, other):
+        each.recorder.ask(4, "an exception was raised")
+        each.recorder.look()
+        each.recorder.end()
+    assert first.written == other.written == [2, 3]
+
+
 def test_a_step_that_is_asked_for_while_it_is_on_is_kept_by_both(tmp_path: Path) -> None:
     first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
     for number in range(6):

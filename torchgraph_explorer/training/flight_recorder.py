@@ -61,12 +61,15 @@ class FlightRecorder:
         self._note = note
         self._decisions = decisions or Alone()
         self._held: deque[Entry] = deque()
+        self._latest = -1
+        self._asked_ahead: list[tuple[int, str]] = []
 
     def take(self, entry: Entry) -> None:
         """A step is over. If it was asked for, it is written with those before it."""
         kept = entry.kept
         if kept.reasons and not kept.is_kept:
             self._decisions.publish(entry.step, kept.reasons[-1])
+        self._latest = entry.step
         self._take(entry)
         self.look()
 
@@ -76,9 +79,13 @@ class FlightRecorder:
         self._ask(step, reason)
 
     def look(self) -> None:
-        """Do as another rank has decided."""
-        for step, reason in self._decisions.news():
-            self._ask_here(step, reason)
+        """Do as another rank has decided. It may be ahead: what it says of steps to come waits for them."""
+        asked, self._asked_ahead = [*self._asked_ahead, *self._decisions.news()], []
+        for step, reason in asked:
+            if step > self._latest:
+                self._asked_ahead.append((step, reason))
+            else:
+                self._ask_here(step, reason)
 
     def end(self) -> None:
         """No further step is taken. What is held waits for the last decisions of another rank, for `LAST_SECONDS`."""
@@ -88,6 +95,8 @@ class FlightRecorder:
         while self._held and not self._decisions.is_over and monotonic() < until:
             sleep(0.02)
             self.look()
+        for step, reason in self._asked_ahead:
+            self._ask_here(step, reason)
 
     def _take(self, entry: Entry) -> None:
         kept = entry.kept
