@@ -150,7 +150,6 @@ NOT_CALLED = {
     "capture.entrances.Entrances.leave": "does nothing",
     "capture.facts.leftover.UpdateWitnesses.__init__": BY_WATCH,
     "capture.facts.operations.is_start_of_table": "called where rows of a table are added along the samples",
-    "capture.facts.unregistered._Held.is_as_it_was": "called where a module keeps layers in a list",
     "capture.facts.units.UnitWindows.__init__": BY_WATCH,
     "capture.finite_checks.FiniteChecks.__init__": BY_WATCH,
     "capture.finite_checks._Pace.__init__": BY_WATCH,

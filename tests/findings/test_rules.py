@@ -313,6 +313,13 @@ def test_the_least_number_of_a_dtype_that_masks_is_not_told(dtype: str, tmp_path
     assert recorded(tmp_path, graph, values).findings() == ()
 
 
+@pytest.mark.parametrize("of", ["Linear", "Conv2d", "LSTM", "RNNCell", "LSTMCell", "GRUCell"])
+def test_data_that_is_not_normalised_is_told_at_each_class_with_weights(of: str, tmp_path: Path) -> None:
+    data = {(name, "input", "input[0]", "value"): NORMAL * 60 + 120 for name in ("", "fc1")}
+    [one] = recorded(tmp_path, chain(module("fc1", of, weight(8, 8))), [dict(data) for _ in range(4)]).findings()
+    assert (one.kind, one.module) == ("input-not-normalised", "fc1")
+
+
 def test_minus_infinity_that_masks_is_not_told(tmp_path: Path) -> None:
     masked = put("fc2", "input", "input[1]", "value", value=lambda _: [0.0, -np.inf])
     assert told(recorded(tmp_path, perceptron(), steps(masked))) == []

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
-from torch import Tensor
-
-from torchgraph_explorer.capture.facts.names import Named, version_of
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, is_readable
+from torchgraph_explorer.capture.facts.names import Named
+from torchgraph_explorer.capture.facts.snapshot import Snapshot
+from torchgraph_explorer.capture.no_dispatch import gradient_of
 from torchgraph_explorer.schema import Call, Operation
-
-SOME = 64
-"""Elements of a parameter that tell whether something has written to it."""
 
 
 class ClearedGradients:
@@ -26,7 +21,7 @@ class ClearedGradients:
         """No backward pass has begun."""
         self._passes, self._cleared, self._is_known = 0, 0, True
         self._with_gradient: tuple[int, ...] = ()
-        self._witness: tuple[int, int, Tensor | None] | None = None
+        self._witness: tuple[int, Snapshot] | None = None
         self._gradient: int | None = None
 
     def begin_backward(self, parameters: Named) -> None:
@@ -50,7 +45,7 @@ class ClearedGradients:
         if self._with_gradient:
             key = self._with_gradient[0]
             one = parameters[key][1]
-            self._witness = key, version_of(one), _some_of(one)
+            self._witness = key, Snapshot.of(one)
             self._gradient = id(gradient_of(one))
 
     def before_update(self, parameters: Named) -> None:
@@ -71,14 +66,5 @@ class ClearedGradients:
     def _is_as_it_was(self, parameters: Named) -> bool:
         if self._witness is None:
             return False
-        key, version, some = self._witness
-        one = parameters[key][1]
-        now = None if some is None else _some_of(one)
-        return version_of(one) == version and (some is None or (now is not None and torch.equal(some, now)))
-
-
-def _some_of(tensor: Tensor) -> Tensor | None:
-    """A copy of its first elements, if they are at hand."""
-    if type(tensor) not in ORDINARY or not (tensor.is_cpu and tensor.is_contiguous() and is_readable(tensor)):
-        return None
-    return tensor.detach().reshape(-1)[:SOME].clone()
+        key, snapshot = self._witness
+        return snapshot.is_still(parameters[key][1])

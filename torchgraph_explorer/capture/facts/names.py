@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from torch import Tensor, nn
+from torch import nn
 
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -33,8 +33,3 @@ def named_parameters(modules: ModulesByName) -> Named:
 def few(names: Iterable[str]) -> tuple[str, ...]:
     """The first of them, as many as are recorded."""
     return tuple(name for name, _ in zip(names, range(MOST_NAMES), strict=False))
-
-
-def version_of(tensor: Tensor) -> int:
-    """How often it was written to; 0 if that is not counted."""
-    return 0 if tensor.is_inference() else tensor._version

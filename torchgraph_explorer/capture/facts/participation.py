@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, named_parameters, version_of
+from torchgraph_explorer.capture.facts.names import MOST_NAMES, Named, few, named_parameters
+from torchgraph_explorer.capture.facts.snapshot import version_of
 from torchgraph_explorer.capture.facts.unregistered import Unregistered
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.facts.names import named_parameters, version_of
+from torchgraph_explorer.capture.facts.names import named_parameters
+from torchgraph_explorer.capture.facts.snapshot import Snapshot
 from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
 
@@ -18,9 +19,6 @@ MOST_ITEMS, DEEPEST = 64, 2
 
 MOST_HELD = 64
 """Parameters that are looked at in a model."""
-
-SOME = 64
-"""Elements of each that are compared from before the update to the next step."""
 
 _TORCHS = frozenset(vars(nn.Module()))
 
@@ -47,7 +45,7 @@ class Unregistered:
     def unchanged(self, without: Iterable[int]) -> Iterator[str]:
         """The names of those with an id in `without` that nothing has written to since they were looked at."""
         wanted = {*without}
-        return (one.name for one in self._held if id(one.tensor) in wanted and one.is_as_it_was())
+        return (one.name for one in self._held if id(one.tensor) in wanted and one.snapshot.is_still(one.tensor))
 
     def forget(self) -> None:
         """Let go of the tensors."""
@@ -55,17 +53,11 @@ class Unregistered:
 
 
 class _Held(NamedTuple):
-    """A tensor with its name, as it was: how often it was written to, and its first elements if they are at hand."""
+    """A tensor with its name, and how it was."""
 
     name: str
     tensor: Tensor
-    version: int
-    some: Tensor | None
-
-    def is_as_it_was(self) -> bool:
-        if version_of(self.tensor) != self.version:
-            return False
-        return self.some is None or torch.equal(self.some, _some_of(self.tensor))
+    snapshot: Snapshot
 
 
 def _held_by(modules: ModulesByName) -> Iterator[_Held]:
@@ -82,7 +74,7 @@ def _in_value(name: str, value: Any, *, depth: int) -> Iterator[_Held]:
             yield from _in_value(f"{name}.{path}", one, depth=depth)
     elif isinstance(value, Tensor):
         if _is_trained(value):
-            yield _Held(name, value, version_of(value), _some_of(value).clone() if _is_at_hand(value) else None)
+            yield _Held(name, value, Snapshot.of(value))
     elif isinstance(value, (list, tuple, dict)) and depth < DEEPEST:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in tuple(islice(items, MOST_ITEMS)):  # it may be a long list of anything
@@ -94,12 +86,3 @@ def _is_trained(tensor: Tensor) -> bool:
     is_known = type(tensor) in ORDINARY or isinstance(tensor, nn.Parameter)
     is_trained = is_known and tensor.requires_grad and tensor.is_leaf and tensor.grad is not None
     return is_trained and tensor.layout is torch.strided and is_readable(tensor)
-
-
-def _is_at_hand(tensor: Tensor) -> bool:
-    """Whether its first elements can be read without waiting for a device, or copying all."""
-    return tensor.is_cpu and tensor.is_contiguous()
-
-
-def _some_of(tensor: Tensor) -> Tensor:
-    return tensor.detach().reshape(-1)[:SOME]

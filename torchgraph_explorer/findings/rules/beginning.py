@@ -11,6 +11,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
 from torchgraph_explorer.findings.rules.own_layers import own_gains
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.findings.rules.ties import large_tie
@@ -19,7 +20,7 @@ from torchgraph_explorer.schema import Role, Series
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
 """Classes whose weights are `[outputs, inputs, ...]`."""
 
-TAKING = LAYERS | {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "RNN", "LSTM", "GRU", "RNNCell", "LSTMCell"}
+TAKING = LAYERS | {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"} | RECURRENT | RECURRENT_CELLS
 """Classes that multiply their input by weights."""
 
 LARGE_GAIN, SMALL_GAIN = 4.0, 0.05

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
 from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
@@ -18,8 +19,6 @@ LEAST_STEPS = 3
 WITHIN, LEAST_RIGHT = 2e-3, 0.5
 """How exactly labels have to be smoothed alike, and how much of each should be left for the right class."""
 
-_RECURRENT = frozenset({"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"})
-
 
 def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     """The target of each sample is a number that the model is given: the same column of its input at all steps.
@@ -30,7 +29,7 @@ def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     columns = {int(numbers[1]) for _, numbers in seen}
     if len(seen) < LEAST_STEPS or len(columns) != 1 or not all(numbers[0] < EQUAL for _, numbers in seen):
         return
-    if any(one.class_name in _RECURRENT for one in evidence.places.modules.values()):
+    if any(one.class_name in RECURRENT | RECURRENT_CELLS for one in evidence.places.modules.values()):
         return
     column = columns.pop()
     yield finding(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
+from torchgraph_explorer.findings.rules.classes import RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Series
@@ -91,11 +92,10 @@ def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
 
 def _layer(evidence: Evidence, series: Series) -> str:
     """Which of the layers of a recurrent module a parameter is of; empty in other modules."""
-    found = _LAYER.search(series.path) if evidence.places.class_of(series.module) in _RECURRENT else None
+    found = _LAYER.search(series.path) if evidence.places.class_of(series.module) in RECURRENT else None
     return found[1] if found else ""
 
 
-_RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
 _LAYER = re.compile(r"_l(\d+)(?:_reverse)?$")
 
 

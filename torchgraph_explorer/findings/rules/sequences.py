@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.classes import RECURRENT
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Call, TensorInfo
 from torchgraph_explorer.shapes import Sizes, sizes_of
 
-RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
 ATTENTION = "MultiheadAttention"
 
 

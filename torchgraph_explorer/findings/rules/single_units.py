@@ -9,6 +9,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules import units
+from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
@@ -40,8 +41,6 @@ EQUAL_SHARE = 0.5
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"})
 """Their inputs are looked at, where a function between the modules made them."""
-
-_RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
 
 
 def dead_units(evidence: Evidence) -> Iterator[Finding]:
@@ -103,7 +102,7 @@ def _by_place(evidence: Evidence) -> dict[tuple[str, int], list[tuple[int, Units
 def _rectified(evidence: Evidence, module: str, call: int) -> str | None:
     """The module to name, if these units are of a ReLU: it, or the layer before a function; None if they are not."""
     places = evidence.places
-    if places.class_of(module) in _RECTIFIERS:
+    if places.class_of(module) in RECTIFIERS:
         return module
     column = evidence.find(module, call, "input", "input[0]")
     source = None if column is None else units.functional_source(evidence, column)

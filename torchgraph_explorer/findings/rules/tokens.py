@@ -13,6 +13,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.classes import RECURRENT
 from torchgraph_explorer.findings.rules.copied import target_in_inputs
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
@@ -29,8 +30,6 @@ VISIBLE = 0.01
 
 PADDED, OFTEN_PADDED = 0.1, 0.5
 """Shares of the positions that are of padding, behind the first one: worth a look, and most of what is learned."""
-
-_RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
 
 
 class _Input(NamedTuple):
@@ -91,7 +90,7 @@ def _goes_both_ways(evidence: Evidence, length: int) -> tuple[str, int] | None:
     places = evidence.places
     for call in places.calls:
         name = places.class_of(call.module)
-        if name in _RECURRENT and places.option(call.module, "bidirectional") == "True":
+        if name in RECURRENT and places.option(call.module, "bidirectional") == "True":
             return call.module, 0
         if name == "Conv1d" and _keeps_length(call, length) and _is_wide(evidence, call.module):
             return call.module, 0

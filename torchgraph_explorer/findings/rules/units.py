@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.rule import finding, held, named
@@ -31,7 +32,6 @@ MOST_DROPPED = 0.8
 CONSTANT = 1e-6
 """A standard deviation of less than this share of the mean."""
 
-_RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
 _CALMER = "Lower the learning rate, or begin anew from another initialisation"
 
 
@@ -69,7 +69,7 @@ class _Rectified(NamedTuple):
 def _rectified(evidence: Evidence) -> Iterator[_Rectified]:
     """The outputs of ReLU modules, and inputs of layers that a ReLU between the modules must have made."""
     for column in evidence.of_kind("value", "output"):
-        if evidence.places.class_of(evidence.series[column].module) in _RECTIFIERS:
+        if evidence.places.class_of(evidence.series[column].module) in RECTIFIERS:
             yield _Rectified(column, evidence.series[column])
     for column in evidence.of_kind("value", "input"):
         source = functional_source(evidence, column)
@@ -84,7 +84,7 @@ def functional_source(evidence: Evidence, column: int) -> int | None:
     if number is None or info is None or not info.requires_grad or not places.modules[one.module].params:
         return None
     before = places.producer(number)
-    if before is None or places.class_of(places.calls[before].module) in (_RECTIFIERS | FLAT.keys()):
+    if before is None or places.class_of(places.calls[before].module) in (RECTIFIERS | FLAT.keys()):
         return None
     source = evidence.find(places.calls[before].module, places.calls[before].call, "output", "output")
     if source is None or not places.modules[places.calls[before].module].params:
