@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -355,3 +357,24 @@ def graph_in_force(heard: Listening, at: int) -> ModuleGraph:
 
 def wiring(graph: ModuleGraph) -> object:
     return graph.calls, graph.nodes, graph.edges
+
+
+class Misshapen(nn.Linear):
+    """Its operations do not fit its inputs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) @ torch.ones(5, 5)
+
+
+def test_the_traceback_of_a_traced_step_has_what_runs_the_operation_besides() -> None:
+    def entries(*, watched: bool) -> list[tuple[str, str | None]]:
+        model = Misshapen(3, 3)
+        watching = watch(model, backend=Listening(), log_freq=1) if watched else nullcontext()
+        with watching, pytest.raises(RuntimeError, match="2x3 and 5x5") as raised:
+            model(torch.ones(2, 3))
+        return [(Path(one.filename).name, one.line) for one in traceback.extract_tb(raised.value.__traceback__)]
+
+    within = [one for one in entries(watched=True) if one[0] not in {"module.py", "test_exceptions.py"}]
+    assert [name for name, _ in within] == ["trace.py", "_ops.py"]
+    assert "your operation, as without watch" in str(within[0][1])
+    assert {name for name, _ in entries(watched=False)} == {"module.py", "test_exceptions.py"}

@@ -264,7 +264,7 @@ class Trace(TorchDispatchMode):
         """Run the operation as it is, then note where its results came from."""
         kwargs = kwargs or {}
         try:
-            result = func(*args, **kwargs)
+            result = func(*args, **kwargs)  # your operation, as without watch: an error below this line is its own
             if self.fault is None and not self.over:
                 try:
                     if self.operations is not None:
