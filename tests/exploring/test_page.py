@@ -87,6 +87,34 @@ def test_a_selection_is_shown_to_both_sides(open_page: OpenPage) -> None:
     np.testing.assert_allclose(client.array("2", "contribution")[0], expected[0, 0], rtol=1e-5)
 
 
+def test_a_selection_that_is_changed_and_changed_back_meanwhile_is_the_one_that_is_shown(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes come at the worst moments: when a computation begins, and when it has ended."""
+    session, source = live()
+    _page, client = open_page(source)
+    client.state(is_complete)
+    first, other = [[0, 0, 0, 0]], [[0, 1, 2, 2]]
+    waiting = {"busy": other, "set": first}
+
+    def changing(name: str, act: Callable[..., None]) -> Callable[..., None]:
+        def changed(one: desk.Desk, what: Any, *rest: Any) -> None:
+            part = what["what"] if isinstance(what, dict) else what
+            if part == "selection" and name in waiting:
+                one._want(selection=("0", waiting.pop(name)))
+            act(one, what, *rest)
+
+        return changed
+
+    monkeypatch.setattr(desk.Desk, "_publish_busy", changing("busy", desk.Desk._publish_busy))
+    monkeypatch.setattr(desk.Desk, "_set", changing("set", desk.Desk._set))
+    client.post("select", tensor="0", elements=first)
+    state = client.state(lambda state: not waiting and is_complete(state))
+    assert state["selection"]["elements"] == first
+    expected = session.contributions("input", "0", to=(0, 0, 0, 0))
+    np.testing.assert_allclose(client.array("input[0]", "contribution")[0], expected[0, 0], rtol=1e-5)
+
+
 def test_links_are_grouped_as_it_is_chosen(open_page: OpenPage) -> None:
     session, source = live()
     _, client = open_page(source)

@@ -29,7 +29,6 @@ from torchgraph_explorer.exploring.session import Target
 from torchgraph_explorer.exploring.source import NO_MODEL, Source, TensorFacts
 from torchgraph_explorer.server.flow import Links
 
-QUANTITIES = ("value", "gradient", "contribution")
 MOST_ALONE = 600
 """Elements of a tensor that are linked one by one, if nothing else is chosen."""
 
@@ -152,7 +151,7 @@ class Desk:
                 ],
                 "inputs": [] if edits is None else list(edits.original),
                 "chain": wanted.chain,
-                "dims": [list(self._grouping(name).dims) for name in wanted.chain],
+                "dims": [list(self._grouping(wanted, name).dims) for name in wanted.chain],
                 "selection": None
                 if wanted.selection is None
                 else {"tensor": wanted.selection[0], "elements": wanted.selection[1]},
@@ -260,12 +259,10 @@ class Desk:
         self._want()
 
     def _ask_links(self, _arguments: Mapping[str, Any]) -> None:
-        keys = frozenset(self._links_key(pair) for pair in range(len(self._wanted.chain) - 1))
-        self._want(asked=keys, dropped=frozenset())
+        self._want(asked=self._links_keys(self._wanted), dropped=frozenset())
 
     def _cancel(self, _arguments: Mapping[str, Any]) -> None:
-        keys = frozenset(self._links_key(pair) for pair in range(len(self._wanted.chain) - 1))
-        self._want(dropped=keys)
+        self._want(dropped=self._links_keys(self._wanted))
 
     def _save(self, arguments: Mapping[str, Any]) -> None:
         name = str(arguments["name"])
@@ -323,16 +320,17 @@ class Desk:
         if not self._facts:
             self._part("model", self._source.state(), self._look)
         self._require_newest(generation)
-        if self._wanted.target[1] is not self._aimed:
-            self._aimed = self._wanted.target[1]
+        wanted = self._wanted  # a page may change it at any moment, also back again
+        if wanted.target[1] is not self._aimed:
+            self._aimed = wanted.target[1]
             self._source.aim(self._aimed)
-        self._part("tensors", (self._source.state(), self._wanted.chain), self._tensors)
+        self._part("tensors", (self._source.state(), wanted.chain), lambda: self._tensors(wanted))
         self._require_newest(generation)
-        key = self._source.state(), self._wanted.chain, repr(self._wanted.selection)
-        self._part("selection", key, self._selection)
-        for pair in range(len(self._wanted.chain) - 1):
+        key = self._source.state(), wanted.chain, repr(wanted.selection)
+        self._part("selection", key, lambda: self._selection(wanted))
+        for pair in range(len(wanted.chain) - 1):
             self._require_newest(generation)
-            self._compute_links(pair, generation)
+            self._compute_links(wanted, pair, generation)
 
     def _look(self) -> object:
         """The tensors of the first pass, and a chain of some of them."""
@@ -342,11 +340,11 @@ class Desk:
             self._wanted = replace(self._wanted, chain=self._wanted.chain or first_chain(facts))
         return ()
 
-    def _tensors(self) -> dict[object, Array]:
+    def _tensors(self, wanted: Wanted) -> dict[object, Array]:
         found: dict[object, Array] = {}
         edits = self._source.edits
         is_edited = edits is not None and edits.now is not edits.original
-        for name in self._wanted.chain:
+        for name in wanted.chain:
             for when in ("now", "before") if is_edited else ("now",):
                 found[name, "value", when] = as_array(self._source.value(name, when=when))
                 if self._fact(name).has_gradient:
@@ -354,43 +352,43 @@ class Desk:
         for key in [key for key in found if not is_edited]:
             found[(*key[:2], "before")] = found[key]  # type: ignore[index]
         self._values = self._source.target_values()
-        self._words = self._spelled(found)
+        self._words = self._spelled(wanted.chain, found)
         return found
 
-    def _spelled(self, found: Mapping[object, Array]) -> dict[str, list[str]]:
-        """The words of the tensors of whole numbers in the chain."""
+    def _spelled(self, chain: Sequence[str], found: Mapping[object, Array]) -> dict[str, list[str]]:
+        """The words of the tensors of whole numbers in `chain`."""
         vocabulary = self._source.vocabulary
         if vocabulary is None:
             return {}
-        arrays = {name: found[name, "value", "now"] for name in self._wanted.chain}
+        arrays = {name: found[name, "value", "now"] for name in chain}
         return {
             name: [vocabulary.spell(int(number)) for number in array.flat]
             for name, array in arrays.items()
             if array.dtype.kind in "iu" and array.size <= MOST_WORDS
         }
 
-    def _selection(self) -> dict[object, Array]:
-        if self._wanted.selection is None:
+    def _selection(self, wanted: Wanted) -> dict[object, Array]:
+        if wanted.selection is None:
             return {}
-        name, elements = self._wanted.selection
+        name, elements = wanted.selection
         shape = self._fact(name).shape
         index = [region(one, shape) for one in elements]
-        chain = [one for one in self._wanted.chain if self._fact(one).has_gradient]
+        chain = [one for one in wanted.chain if self._fact(one).has_gradient]
         at = chain.index(name)
         parts = [*self._source.received(name, index, chain[:at]), *self._source.sent(name, index, chain[at + 1 :])]
         return dict(zip([*chain[:at], *chain[at + 1 :]], map(as_array, parts), strict=True))
 
-    def _compute_links(self, pair: int, generation: int) -> None:
-        a, b = self._wanted.chain[pair : pair + 2]
-        key, name = self._links_key(pair), f"links{pair}"
+    def _compute_links(self, wanted: Wanted, pair: int, generation: int) -> None:
+        a, b = wanted.chain[pair : pair + 2]
+        key, name = self._links_key(wanted, pair), f"links{pair}"
         if not (self._fact(a).has_gradient and self._fact(b).has_gradient):
             self._set(name, key, None, "No gradient can reach one of these tensors.")
             return
-        if key in self._wanted.dropped:
+        if key in wanted.dropped:
             self._set(name, key, None, "Cancelled.")
             return
-        by = self._grouping(a), self._grouping(b)
-        began, is_asked = time.perf_counter(), key in self._wanted.asked
+        by = self._grouping(wanted, a), self._grouping(wanted, b)
+        began, is_asked = time.perf_counter(), key in wanted.asked
 
         def progress(done: int, count: int) -> None:
             self._require_newest(generation)
@@ -445,13 +443,16 @@ class Desk:
         if self._generation != generation:
             raise Superseded
 
-    def _links_key(self, pair: int) -> Key:
-        a, b = self._wanted.chain[pair : pair + 2]
-        return self._source.state(), a, b, self._grouping(a), self._grouping(b)
+    def _links_keys(self, wanted: Wanted) -> frozenset[Key]:
+        return frozenset(self._links_key(wanted, pair) for pair in range(len(wanted.chain) - 1))
 
-    def _grouping(self, name: str) -> Grouping:
+    def _links_key(self, wanted: Wanted, pair: int) -> Key:
+        a, b = wanted.chain[pair : pair + 2]
+        return self._source.state(), a, b, self._grouping(wanted, a), self._grouping(wanted, b)
+
+    def _grouping(self, wanted: Wanted, name: str) -> Grouping:
         shape = self._fact(name).shape
-        dims = self._wanted.dims.get(name)
+        dims = wanted.dims.get(name)
         return by_default(shape, MOST_ALONE) if dims is None else Grouping(shape, dims)
 
     def _fact(self, name: str) -> TensorFacts:
