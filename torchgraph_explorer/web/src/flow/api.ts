@@ -33,8 +33,8 @@ export async function askLinks(pair: number, most: number, signal: AbortSignal):
 }
 
 /** Tokens whose words are like `text`, the most like it first. */
-export async function askWords(text: string, signal?: AbortSignal): Promise<[number, string][]> {
-  const answer = await ask(`words?${new URLSearchParams({like: text})}`, signal ? {signal} : {});
+export async function askWords(text: string): Promise<[number, string][]> {
+  const answer = await ask(`words?${new URLSearchParams({like: text})}`, {});
   return ((await answer.json()) as {found: [number, string][]}).found;
 }
 

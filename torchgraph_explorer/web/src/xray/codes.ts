@@ -18,13 +18,6 @@ export function numberOf(code: number): number {
   return float[0]!;
 }
 
-/** The code of a number from 0 on; 0 for NaN. */
-export function codeOf(value: number): number {
-  if (Number.isNaN(value)) return 0;
-  float[0] = Math.max(0, value);
-  return Math.min((bits[0]! + 0x8000) >>> 16, LARGEST - 1) + 1;
-}
-
 export function isBad(code: number): boolean {
   return (code & BAD) !== 0;
 }

@@ -1,5 +1,6 @@
 import {describe, expect, test} from 'vitest';
-import {BAD, codeOf, isBad, numberOf} from '../../src/xray/codes';
+import {BAD, isBad, numberOf} from '../../src/xray/codes';
+import {codeOf} from './codes';
 import {columnAt, columnsOfPixels, edgesOf, folded, paint, shifted, squeezed, wholeOf, zoomed} from '../../src/xray/matrix';
 import {colourTable, xrayScale} from '../../src/xray/scale';
 import {labelledRows, rowOf, treeOf, visibleRows} from '../../src/xray/tree';

@@ -1,6 +1,7 @@
 import {describe, expect, test} from 'vitest';
 
-import {BAD, codeOf} from '../../src/xray/codes';
+import {BAD} from '../../src/xray/codes';
+import {codeOf} from './codes';
 import {colourTable, xrayScale} from '../../src/xray/scale';
 import type {Rgb} from '../../src/xray/scale';
 

@@ -1,5 +1,6 @@
 import {describe, expect, test} from 'vitest';
-import {BAD, codeOf} from '../../src/xray/codes';
+import {BAD} from '../../src/xray/codes';
+import {codeOf} from './codes';
 import {arranged, csvOf, ranksOf, tableOf, trendOf} from '../../src/xray/table';
 import type {Xray} from '../../src/xray/matrix';
 
