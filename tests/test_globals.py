@@ -33,7 +33,7 @@ ALLOWED = {
     "torchgraph_explorer/capture/gradient_hooks.py:series_key": "the same tuple for the same series, step after step",
     "torchgraph_explorer/capture/native_calls.py:makers": "looks up compiled functions once",
     "torchgraph_explorer/capture/tensor_tree.py:info_of": "the same TensorInfo for the same tensor, step after step",
-    "torchgraph_explorer/capture/trace.py:_written_arguments": "of torch's operators, some thousand",
+    "torchgraph_explorer/capture/operation_tensors.py:_written_arguments": "of torch's operators, some thousand",
     "torchgraph_explorer/capture/inline/probes.py:_operator": "registers an operator with torch, which it can do once",
     "torchgraph_explorer/layout/insides.py:_members": "layouts are expensive; bounded",
     "torchgraph_explorer/layout/placing.py:_place": "the same",

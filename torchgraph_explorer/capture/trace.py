@@ -7,13 +7,9 @@ from. Whether gradient flows along an edge is read from the autograd graph.
 
 from __future__ import annotations
 
-import math
 import sys
 import weakref
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
@@ -23,12 +19,12 @@ from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
 from torchgraph_explorer.capture.facts.operations import Operations
 from torchgraph_explorer.capture.graph_length import GraphLength
+from torchgraph_explorer.capture.inside import Inside, Level
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import plain
-from torchgraph_explorer.capture.path_gradients import Edge as GradientEdge
+from torchgraph_explorer.capture.operation_tensors import tensors_of, written_tensors
 from torchgraph_explorer.capture.path_gradients import (
-    edge_and_staleness,
     edge_of,
     has_edge,
     made_within,
@@ -36,12 +32,9 @@ from torchgraph_explorer.capture.path_gradients import (
     sequence_number,
 )
 from torchgraph_explorer.capture.simple_modules import SIMPLE, is_simple
-from torchgraph_explorer.capture.tensor_tree import ATOMS, tensor_info, tensors
+from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Edge, Node, TensorInfo
 from torchgraph_explorer.unvisited import unvisited
-
-Level: TypeAlias = "int | None"
-"""A call, by number, whose inside is meant; None for the outside of the model."""
 
 Nodes: TypeAlias = "dict[Level, frozenset[int]]"
 """Nodes, by level."""
@@ -63,57 +56,6 @@ MOST_PLACEHOLDERS = 8
 MOST_SOURCES, SOURCES_KEPT = 128, 16
 """If edges from more nodes lead to one call, as where each token attends to all before it, so many of them are kept:
 the latest half, and others at equal distances."""
-
-
-@dataclass(slots=True)
-class _Inside:
-    """A call that is being executed, and what is known of its inside.
-
-    Attributes:
-        first: Autograd nodes made in it are numbered from here.
-        labels: For each edge, the nodes whose tensors deliver their gradient there. They are several if a call
-            returned one of its arguments.
-        labelled: All nodes in `labels`.
-        stale: Stale views, which have no edge before they are used; their versions; their nodes.
-        spans: For each call that is over: the numbers of the autograd nodes made in it, from and to, and its node.
-        placeholders: Those for tensors that were no arguments.
-        unseen: What a call of a simple module was given, as long as nothing is in its inside. Its operations are not
-            noted: they show where data goes in an inside that no graph has. None for other calls.
-    """
-
-    level: Level
-    node: int
-    first: int
-    labels: dict[GradientEdge, list[int]] = field(default_factory=dict)
-    labelled: set[int] = field(default_factory=set)
-    stale: list[tuple[Tensor, int, list[int]]] = field(default_factory=list)
-    spans: list[tuple[int, int, int]] = field(default_factory=list)
-    placeholders: list[int] = field(default_factory=list)
-    unseen: Sequence[tuple[TensorInfo, Tensor]] | None = None
-
-    def label(self, tensor: Tensor, nodes: list[int]) -> None:
-        """From now on, the edge of `tensor` belongs to `nodes`."""
-        edge, is_stale = edge_and_staleness(tensor)
-        if is_stale:
-            self.stale.append((tensor, tensor._version, nodes))
-            return
-        self.labels.setdefault(edge, []).extend(nodes)
-        self.labelled.update(nodes)
-
-    def label_stale(self) -> None:
-        """Label the stale views that have been used since."""
-        stale, self.stale = self.stale, []
-        for tensor, version, nodes in stale:
-            if tensor._version == version:
-                self.label(tensor, nodes)
-
-    def made(self, number: int) -> int | None:
-        """The node of the call in which the autograd node with this number was made; None if it is over in no call.
-
-        The calls were made one after the other, so their spans are in order.
-        """
-        at = bisect_right(self.spans, (number, math.inf)) - 1
-        return self.spans[at][2] if at >= 0 and number < self.spans[at][1] else None
 
 
 class Trace(TorchDispatchMode):
@@ -148,7 +90,7 @@ class Trace(TorchDispatchMode):
         # The operations of simple modules are of interest only where they make a tensor that is kept.
         simple = modules.items() if named is None else ()
         self._simple = {name: weakref.ref(module) for name, module in simple if type(module) in SIMPLE}
-        self._stack = [_Inside(None, -1, 0)]
+        self._stack = [Inside(None, -1, 0)]
         self._origins: ByTensor[Origins] = ByTensor()
         self._written: ByStorage[Origins] = ByStorage()
         self._time = 0
@@ -165,7 +107,7 @@ class Trace(TorchDispatchMode):
         """Call number `call`, of module `name`, begins inside the open call `within`. Other calls inside are over."""
         outer = self._open(within)
         self._see(outer)
-        inside = _Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
+        inside = Inside(call, self._add(Node("call", outer.level, call=call)), sequence_number())
         self._parents[call] = (outer.level, inside.node)
         for info, tensor in inputs:
             sources = self._connect(tensor, inside.node, outer)
@@ -180,7 +122,7 @@ class Trace(TorchDispatchMode):
             self._place(inputs, inside)
         self._stack.append(inside)
 
-    def _place(self, inputs: Iterable[tuple[TensorInfo, Tensor]], inside: _Inside) -> None:
+    def _place(self, inputs: Iterable[tuple[TensorInfo, Tensor]], inside: Inside) -> None:
         """Add placeholders for what a call was given. The same tensor may be given twice."""
         placeholders: dict[int, tuple[Tensor, list[int]]] = {}
         for info, tensor in inputs:
@@ -190,7 +132,7 @@ class Trace(TorchDispatchMode):
             self._give(tensor, nodes, inside)
 
     def _enter_simple(
-        self, module: nn.Module, inputs: Sequence[tuple[TensorInfo, Tensor]], *, inside: _Inside, outer: _Inside
+        self, module: nn.Module, inputs: Sequence[tuple[TensorInfo, Tensor]], *, inside: Inside, outer: Inside
     ) -> None:
         """A call of a simple module begins: all that it may use besides its arguments is its parameters."""
         edges = self._edges.setdefault(inside.node, {})
@@ -201,7 +143,7 @@ class Trace(TorchDispatchMode):
             if (origins := self._origins.get(tensor)) is not None:
                 self._origins[tensor] = unvisited((self._time, *origins[1:]))
 
-    def _see(self, inside: _Inside) -> None:
+    def _see(self, inside: Inside) -> None:
         """From now on, note what is computed in a call: something is in its inside."""
         inputs, inside.unseen = inside.unseen, None
         if inputs is not None:
@@ -231,7 +173,7 @@ class Trace(TorchDispatchMode):
             kept = [*earlier[:: -(-len(earlier) // half)], *latest]
             self._edges[target] = {source: edges[source] for source in kept}
 
-    def _open(self, level: Level) -> _Inside:
+    def _open(self, level: Level) -> Inside:
         """The open call `level`. An exception has ended those within it."""
         while self._stack[-1].level != level:
             self._stack.pop()
@@ -284,11 +226,11 @@ class Trace(TorchDispatchMode):
         self.each()
         inside = self._stack[-1]
         args, kwargs = arguments
-        given, results = _tensors_of((*args, *kwargs.values()) if kwargs else args), _tensors_of((result,))
+        given, results = tensors_of((*args, *kwargs.values()) if kwargs else args), tensors_of((result,))
         sources = NONE
         for tensor in given:
             sources = _joint(sources, self._sources(tensor, inside))
-        written = [t for place in _written_arguments(func) for _, t in tensors(_argument(place, args, kwargs), "")]
+        written = written_tensors(func, args, kwargs)
         if self.named is not None:
             self.named.note(given, written, results)
         self._time += 1
@@ -306,14 +248,14 @@ class Trace(TorchDispatchMode):
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def _mark(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+    def _mark(self, tensor: Tensor, nodes: list[int], inside: Inside) -> None:
         """From now on, `tensor` comes from `nodes` alone on the level of `inside`."""
         _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
         self._origins[tensor] = _with((self._time, made, given), inside.level, unvisited(frozenset(nodes)))
         self._label(tensor, nodes, inside)
 
-    def _give(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+    def _give(self, tensor: Tensor, nodes: list[int], inside: Inside) -> None:
         """`tensor` is given to the call `inside`: on the level of that, it comes from `nodes` alone from now on."""
         _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
@@ -321,14 +263,14 @@ class Trace(TorchDispatchMode):
         self._origins[tensor] = unvisited((self._time, made, given))
         self._label(tensor, nodes, inside)
 
-    def _label(self, tensor: Tensor, nodes: list[int], inside: _Inside) -> None:
+    def _label(self, tensor: Tensor, nodes: list[int], inside: Inside) -> None:
         """Its gradient belongs to `nodes` from now on."""
         if inside.level is None:  # this level outlives the forward pass, and must not keep the autograd graph alive
             return
         if has_edge(tensor) and not self.length.is_over:
             inside.label(tensor, nodes)
 
-    def _connect(self, tensor: Tensor, target: int, inside: _Inside) -> frozenset[int]:
+    def _connect(self, tensor: Tensor, target: int, inside: Inside) -> frozenset[int]:
         """Add the edges along which `tensor` came to `target`; returns their sources.
 
         The operations say where data came from; autograd says whether gradient goes back there. A node whose results
@@ -358,7 +300,7 @@ class Trace(TorchDispatchMode):
             edges[source] = edges.get(source, False) or gradient
         return sources
 
-    def _sources(self, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+    def _sources(self, tensor: Tensor, inside: Inside) -> frozenset[int]:
         """The nodes of `inside` from which `tensor` was computed.
 
         Its memory may have been written to through another view since; those sources are included.
@@ -374,7 +316,7 @@ class Trace(TorchDispatchMode):
             self._origins[tensor] = _with((noted, made, given), inside.level, found)
         return found
 
-    def _resolve(self, origins: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+    def _resolve(self, origins: Origins, tensor: Tensor, inside: Inside) -> frozenset[int]:
         _, made, given = origins
         found = given.get(inside.level)
         if found is None:
@@ -385,7 +327,7 @@ class Trace(TorchDispatchMode):
             return lifted
         return self._push_down(origins, tensor, inside)
 
-    def _lift(self, made: Nodes, inside: _Inside) -> frozenset[int]:
+    def _lift(self, made: Nodes, inside: Inside) -> frozenset[int]:
         """The nodes of `inside` in whose own inside the tensor was made, if it got out without being returned."""
         found = set()
         for level in made:
@@ -397,7 +339,7 @@ class Trace(TorchDispatchMode):
                     break
         return frozenset(found)
 
-    def _push_down(self, origins: Origins, tensor: Tensor, inside: _Inside) -> frozenset[int]:
+    def _push_down(self, origins: Origins, tensor: Tensor, inside: Inside) -> frozenset[int]:
         """The tensor is from further out and came in without being an argument: add a placeholder for it."""
         if inside.level is None:
             return frozenset()
@@ -428,37 +370,8 @@ def _do_nothing() -> None:
     """Nobody wants to know of operations."""
 
 
-def _tensors_of(values: Iterable[Any]) -> list[Tensor]:
-    """The tensors among arguments or results of an operation, in order."""
-    found: list[Tensor] = []
-    for value in values:
-        if type(value) in ATOMS:
-            continue
-        if isinstance(value, Tensor):
-            found.append(value)
-        else:
-            found += [tensor for _, tensor in tensors(value, "")]
-    return found
-
-
 def _joint(some: frozenset[int], more: frozenset[int]) -> frozenset[int]:
     """Both together; one of the two itself where it has all."""
     if not more or some is more:
         return some
     return some | more if some else more
-
-
-@cache
-def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
-    """Position and name of each argument that the operation writes into."""
-    schema = getattr(func, "_schema", None)
-    return tuple(
-        (i, argument.name)
-        for i, argument in enumerate(schema.arguments if schema else ())
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )
-
-
-def _argument(place: tuple[int, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    position, name = place
-    return args[position] if position < len(args) else kwargs.get(name)
