@@ -198,3 +198,28 @@ def test_a_step_that_turns_out_not_to_be_logged_takes_no_other_one_s_turn() -> N
     assert steps.begin(0) is not None
     steps.discard()
     assert [steps.begin(step) is not None for step in (1, 2, 3)] == [True, False, True]
+
+
+class _Interrupted(int):
+    """A number at which another thread takes its turn, when it is added to another."""
+
+    turn: Callable[[], object]
+
+    def __radd__(self, other: int) -> int:
+        self.turn()
+        return other + int(self)
+
+
+def test_a_step_may_be_written_while_another_one_ends() -> None:
+    steps = KeptSteps(Keep("*"), share=1, note=list[str]().append)
+    earlier, later = steps.begin(0), steps.begin(1)
+    assert earlier is not None
+    assert later is not None
+    steps.ended(earlier, 100)
+    size = _Interrupted(8)
+    size.turn = lambda: earlier.done(None)
+    steps.ended(later, size)
+    assert steps.waiting == 108  # as of before that turn
+    assert steps.waiting == 8
+    later.done(None)
+    assert steps.waiting == 0

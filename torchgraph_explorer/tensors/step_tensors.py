@@ -52,7 +52,6 @@ class KeptSteps:
     Attributes:
         most: Bytes that may be on disk.
         used: Bytes that are, as of the latest step that was written.
-        waiting: Bytes in memory that are not written yet.
         is_asked: `watcher.keep` was called. From then on, each logged step is copied, so that it can be kept.
         plans: What is known of series, as in `reduce.kept`.
         numbers: The kept samples of batches of so many.
@@ -66,7 +65,8 @@ class KeptSteps:
             share: The part of `keep.megabytes` that is for this process.
             note: Called with a sentence on what is not kept.
         """
-        self.used = self.waiting = 0
+        self.used = 0
+        self._waiting: dict[int, int] = {}
         self._keep, self._note = keep, note
         self.most = int(keep.megabytes * 1e6 * share)
         self._logged, self._spacing, self._largest = 0, 1, 0
@@ -98,7 +98,7 @@ class KeptSteps:
             self._latest = step
         if not (is_selected or (self.is_asked and not self.is_flagged)):
             return None
-        if self.waiting and self.waiting + self._largest > MOST_WAITING:
+        if (waiting := self.waiting) and waiting + self._largest > MOST_WAITING:
             self.note_once("behind", f"Tensors of some steps are not kept: {MOST_WAITING >> 20} MB wait to be written.")
             return None
         return StepTensors(self, step, is_selected=is_selected)
@@ -128,6 +128,11 @@ class KeptSteps:
         if self._schedule is None or is_rare:
             return not is_rare
         return self._schedule.may_select(step) if label is None else self._schedule.selects(step, label)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes in memory that are not written yet."""
+        return sum(tuple(self._waiting.values()))
 
     @property
     def room(self) -> float:
@@ -193,9 +198,9 @@ class KeptSteps:
         """Say that there is no room on disk for what should be kept."""
         self.note_once("full", f"{self._limit()} What does not fit is not kept.")
 
-    def ended(self, size: int) -> None:
+    def ended(self, one: StepTensors, size: int) -> None:
         """A step of `size` bytes is about to be handed over. Says which patterns the first one did not need."""
-        self.waiting += size
+        self._waiting[id(one)] = size
         self._largest = max(self._largest, size)
         if self._is_checked:
             return
@@ -204,6 +209,10 @@ class KeptSteps:
         for pattern in self._keep.patterns:
             if not any(pattern.matches(place) for place in places):
                 self._note(f"keep: {pattern.text!r} selects no tensor of the first kept step. {_near(pattern, places)}")
+
+    def written(self, one: StepTensors) -> None:
+        """A step was written, or dropped. For any thread, while another step ends: so there is no sum to add to."""
+        self._waiting.pop(id(one), None)
 
     def _has_room(self) -> bool:
         """Whether there is room on disk for one more step; makes steps rarer where that is due."""
@@ -321,7 +330,7 @@ class StepTensors:
         self._latest.clear()
         is_exact = not (self._has_replaced or self._room.has_replaced)
         self._size = self._granted - self._room.left if is_exact else self._count()
-        self._steps.ended(self._size)
+        self._steps.ended(self, self._size)
         if not is_exact:
             self._by_python = [one for one in self._unique() if isinstance(one, Taken)]
         self._read = on_host([(piece, one.stream) for one in self._by_python for piece in one.copied.pieces])
@@ -388,7 +397,7 @@ class StepTensors:
 
     def done(self, used: int | None) -> None:
         """It was written, or dropped; so much is on disk now, None if that is not known."""
-        self._steps.waiting -= self._size
+        self._steps.written(self)
         self._size, self._arrays = 0, None
         self._forget()
         if used is not None:
