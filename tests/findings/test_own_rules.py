@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,10 @@ def test_a_file_without_rules_is_refused(
         (tmp_path / name).write_text(source)
     assert main(["check", str(tmp_path / "run"), "--rules", str(tmp_path / name)]) == 2
     assert re.search(expected, capsys.readouterr().err)
+
+
+def test_nobody_finds_a_half_of_a_file_that_raises(tmp_path: Path) -> None:
+    (tmp_path / "half_a_file.py").write_text("a = 1\nb = a / 0")
+    with pytest.raises(OptionError, match="ZeroDivisionError"):
+        load_rules(str(tmp_path / "half_a_file.py"))
+    assert "half_a_file" not in sys.modules

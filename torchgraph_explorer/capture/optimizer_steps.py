@@ -16,6 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from torchgraph_explorer.capture.call_stack import is_caller, users_frame
 from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
+from torchgraph_explorer.capture.facts.snapshot import version_of
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import parameters_within
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
@@ -270,15 +271,10 @@ class ParameterWrites:
         """From now on, look for new ones, in the first and the last parameter that is trained."""
         with NoDispatch():
             trained = [found for found in parameter_places(model) if has_values(found[0]) and found[0].requires_grad]
-            self._noted = tuple((place, id(each), _version(each)) for each, place in trained[:1] + trained[-1:])
+            self._noted = tuple((place, id(each), version_of(each)) for each, place in trained[:1] + trained[-1:])
 
     def are_new(self) -> bool:
         """Whether there were some since `note`."""
         with NoDispatch():
             noted = [(place.parameter, number, version) for place, number, version in self._noted]
-            return any(now is not None and id(now) == number and _version(now) != old for now, number, old in noted)
-
-
-def _version(tensor: Tensor) -> int:
-    """How often it was written to; 0 if that is not counted."""
-    return 0 if tensor.is_inference() else tensor._version
+            return any(now is not None and id(now) == number and version_of(now) != old for now, number, old in noted)

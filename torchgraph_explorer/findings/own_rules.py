@@ -112,6 +112,9 @@ def load_module(name: str, path: str) -> ModuleType:
     sys.modules[name] = module  # as `import` does: dataclasses look for it there
     try:
         spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)  # as `import` does: nobody may find a half of it
+        raise
     finally:
         if before is not None:
             sys.modules[name] = before
