@@ -95,6 +95,29 @@ def test_a_step_that_is_asked_for_while_it_is_on_is_kept_by_both(tmp_path: Path)
     assert first.written == other.written == [4, 5, 6]
 
 
+def test_the_first_rank_keeps_what_it_cannot_tell_the_others(tmp_path: Path) -> None:
+    (tmp_path / "plugins").write_text("a file, where a folder should be")
+    first = Rank(tmp_path, 0)
+    first.step(0)
+    with pytest.raises(OSError, match="plugins"):
+        first.step(1, reasons=("odd",))
+    first.step(2)
+    with pytest.raises(OSError, match="plugins"):
+        first.recorder.ask(2, "odd again")
+    assert first.written == [0, 1, 2]
+
+
+def test_a_step_that_cannot_be_held_is_released() -> None:
+    class Broken(Step):
+        def arrays(self) -> object:
+            raise RuntimeError("the GPU has failed")
+
+    broken = Broken()
+    with pytest.raises(RuntimeError, match="the GPU has failed"):
+        FlightRecorder(lambda _: None).take(Entry(0, broken, lambda: None))
+    assert broken.is_done
+
+
 def test_at_the_end_the_other_rank_waits_for_what_the_first_one_still_decides(tmp_path: Path) -> None:
     first, other = Rank(tmp_path, 0), Rank(tmp_path, 1)
     for number in range(4):

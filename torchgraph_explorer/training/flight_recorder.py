@@ -66,17 +66,20 @@ class FlightRecorder:
 
     def take(self, entry: Entry) -> None:
         """A step is over. If it was asked for, it is written with those before it."""
-        kept = entry.kept
-        if kept.reasons and not kept.is_kept:
-            self._decisions.publish(entry.step, kept.reasons[-1])
-        self._latest = entry.step
-        self._take(entry)
+        kept, self._latest = entry.kept, entry.step
+        try:
+            if kept.reasons and not kept.is_kept:
+                self._decisions.publish(entry.step, kept.reasons[-1])
+        finally:  # it is kept here even if the other ranks cannot be told
+            self._take(entry)
         self.look()
 
     def ask(self, step: int, reason: str) -> None:
         """Keep `step`, if it is held, and those before it."""
-        self._decisions.publish(step, reason)
-        self._ask(step, reason)
+        try:
+            self._decisions.publish(step, reason)
+        finally:
+            self._ask(step, reason)
 
     def look(self) -> None:
         """Do as another rank has decided. It may be ahead: what it says of steps to come waits for them."""
@@ -105,7 +108,11 @@ class FlightRecorder:
         if kept.reasons or kept.is_kept:
             entry.write()
             return
-        kept.arrays()  # what is on a GPU is released there
+        try:
+            kept.arrays()  # what is on a GPU is released there
+        except BaseException:  # no one else has it, to release its memory
+            kept.done(None)
+            raise
         self._held.append(entry)
         self._shrink()
 
