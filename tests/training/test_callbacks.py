@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -59,7 +60,7 @@ class Failure(Exception):
 
 
 def lightning_trained(
-    folder: Path, *, steps: int, resume: str | None = None, fails: bool = False, callback: Any = None
+    folder: Path, *, steps: int, resume: str | None = None, fails: bool = False, callback: Any = None, every: int = 2
 ) -> Trained:
     import lightning
     from lightning.pytorch.demos.boring_classes import BoringModel
@@ -82,7 +83,7 @@ def lightning_trained(
         max_steps=steps,
         limit_val_batches=1,
         val_check_interval=3,  # batches
-        log_every_n_steps=2,
+        log_every_n_steps=every,
         accumulate_grad_batches=2,
         accelerator="cpu",
         callbacks=[callback] if callback else [],
@@ -124,6 +125,7 @@ def transformers_trained(
         per_device_train_batch_size=2,
         gradient_accumulation_steps=2,
         optim="sgd",  # keeps no count of its updates
+        lr_scheduler_type="constant",
         use_cpu=True,
         report_to=[],
         disable_tqdm=True,
@@ -212,11 +214,22 @@ def test_what_lightning_logs_is_recorded_as_often_as_it_says(tmp_path: Path) -> 
     assert logged["loss"] == [1, 2, 3, 4]  # then, and after each second update
 
 
+def test_lightning_may_log_at_no_step_but_after_evaluations(tmp_path: Path) -> None:
+    trained = lightning_trained(tmp_path, steps=5, every=0, callback=lightning_callback(tmp_path, log_freq=100))
+    assert scalars(trained)["loss"] == [1, 2, 4]
+
+
 def test_what_transformers_logs_is_recorded(tmp_path: Path) -> None:
     trained = transformers_trained(tmp_path, steps=5, callback=transformers_callback(tmp_path, log_freq=100))
     logged = scalars(trained)
-    assert logged["train/loss"] == [1, 3]
+    assert logged["train/loss"] == logged["train/learning_rate"] == [1, 3]
     assert logged["train/train_runtime"] == [4]
+
+
+SAME = {"rate": 0.1, "numpy": np.float32(2)}
+"""The same objects at each step."""
+
+NO_NUMBERS = {"said": "a word", "several": torch.ones(3), "complex": torch.ones(1, dtype=torch.complex64)}
 
 
 def accelerate_trained(folder: Path, *, is_watched: bool) -> tuple[list[bytes], Any]:
@@ -235,7 +248,7 @@ def accelerate_trained(folder: Path, *, is_watched: bool) -> tuple[list[bytes], 
         loss = prepared(torch.randn(3, 4)).square().mean()
         accelerator.backward(loss)
         optimizer.step()
-        accelerator.log({"loss": loss.item(), "tensor": loss, "said": "a word", "several": torch.ones(3)}, step=step)
+        accelerator.log({"loss": loss.item(), "tensor": loss, **SAME, **NO_NUMBERS}, step=step)
     accelerator.end_training()
     return [each.detach().numpy().tobytes() for each in model.parameters()], tracker
 
@@ -247,8 +260,6 @@ def test_a_loop_of_accelerate_is_watched_from_its_trackers_to_its_end(tmp_path: 
     assert unused.tracker is None
     model = open_run(str(tracker.tracker.run_dir)).model()
     assert (model.steps.tolist(), model.notes) == ([0, 2, 4], ())
-    assert {name: scalar.steps.tolist() for name, scalar in model.scalars().items()} == {
-        "loss": [*range(6)],
-        "tensor": [*range(6)],
-    }
+    steps = {name: scalar.steps.tolist() for name, scalar in model.scalars().items()}
+    assert steps == {key: [*range(6)] for key in ("loss", "tensor", *SAME)}
     assert tracker.tracker.finished

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelerate.tracking import GeneralTracker
-from torch import Tensor, nn
+from torch import nn
 
 from torchgraph_explorer.callbacks.watching import Watching
 from torchgraph_explorer.training.watcher import Watcher
@@ -51,12 +51,8 @@ class WatchTracker(GeneralTracker):  # type: ignore[misc]  # accelerate ships no
 
     def log(self, values: Mapping[str, object], step: int | None = None, **_: Any) -> None:
         """Record the numbers that the loop logs, at the step that the training is in, whatever `step` says."""
-        self._watching.log({name: value for name, value in values.items() if _is_number(value)})
+        self._watching.log(values)
 
     def finish(self) -> None:
         """Called by `end_training`."""
         self._watching.end()
-
-
-def _is_number(value: object) -> bool:
-    return value.numel() == 1 if isinstance(value, Tensor) else isinstance(value, int | float)

@@ -43,16 +43,17 @@ class WatchCallback(pl.Callback):
     def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
         """A batch is over, and maybe the update that it belongs to."""
         before, self._updates = self._updates, trainer.global_step
-        if before != self._updates and self._updates % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
-            self._watching.log(trainer.callback_metrics)
+        every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if every and before != self._updates and self._updates % every == 0:  # 0: never, as in barebones mode
+            self._watching.log_new(trainer.callback_metrics)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """An evaluation is over."""
-        self._watching.log(trainer.callback_metrics)
+        self._watching.log_new(trainer.callback_metrics)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """An epoch is over."""
-        self._watching.log(trainer.callback_metrics)
+        self._watching.log_new(trainer.callback_metrics)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The training is over."""

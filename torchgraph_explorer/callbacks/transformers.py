@@ -47,7 +47,7 @@ class WatchCallback(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any) -> None:
         """The trainer logs."""
         logs: Mapping[str, object] = others.get("logs") or {}
-        self._watching.log({_grouped(name): value for name, value in logs.items() if isinstance(value, int | float)})
+        self._watching.log({_grouped(name): value for name, value in logs.items()})
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer.training.watch import watch
 from torchgraph_explorer.training.watcher import Watcher
@@ -28,7 +29,7 @@ class Watching:
         inspect.signature(watch).bind(None, **options)
         self.watcher: Watcher | None = None
         self._options = options
-        self._logged: Mapping[str, object] = {}
+        self._latest: Mapping[str, object] = {}
 
     def begin(self, model: nn.Module, *, made: int) -> None:
         """Watch `model`, of which the trainer says that `made` updates were made before."""
@@ -38,12 +39,23 @@ class Watching:
             self.watcher.step = max(self.watcher.step, made)
 
     def log(self, scalars: Mapping[str, object]) -> None:
-        """Record `scalars`, except for those that are the same objects as the last time."""
-        latest, self._logged = self._logged, dict(scalars)
+        """Record those of `scalars` that are numbers: a trainer may log words, lists and pictures beside them."""
         if self.watcher is not None:
-            self.watcher.log({name: value for name, value in scalars.items() if value is not latest.get(name)})
+            self.watcher.log({name: value for name, value in scalars.items() if _is_number(value)})
+
+    def log_new(self, scalars: Mapping[str, object]) -> None:
+        """The same, except for those that are the same objects as the last time, where a trainer keeps the latest."""
+        latest, self._latest = self._latest, dict(scalars)
+        self.log({name: value for name, value in scalars.items() if value is not latest.get(name)})
 
     def end(self) -> None:
         """Remove everything from the model and write what was measured; the viewer stays. May be called again."""
         if self.watcher is not None:
             self.watcher.finish()
+
+
+def _is_number(value: object) -> bool:
+    """Whether `Watcher.log` takes it."""
+    if isinstance(value, Tensor):
+        return value.numel() == 1 and not value.is_complex()
+    return isinstance(value, Real)
