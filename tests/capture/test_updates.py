@@ -588,8 +588,11 @@ def test_nothing_is_watched_where_the_environment_says_so(monkeypatch: pytest.Mo
     assert not (tmp_path / "runs").exists()
     found = watcher.step, watcher.recording, watcher.graph, watcher.graphs, watcher.url, watcher.run_dir
     assert found == (7, False, None, (), None, None)
-    with pytest.raises(OptionError, match="Nothing is recorded"):
+    with pytest.raises(OptionError, match="Nothing is recorded, since TORCHGRAPH='off' is in the environment"):
         watcher.export(tmp_path / "page.html")
+    assert watcher.explore(torch.ones(1, 4), loss=torch.sum, serve=False).tensors
+    with pytest.raises(OptionError, match="No batch was given"):
+        watcher.explore()
     with pytest.raises(OptionError, match="step=-1 is no step"):
         watcher.step = -1
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import weakref
+from typing import NoReturn
 
 from torch import nn
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.phases import Training
+from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.console import warn
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import ModuleGraph
 from torchgraph_explorer.training.watcher import Watcher
 
@@ -34,6 +38,7 @@ class SwitchedOff(Watcher):
         self._ends_in = None
         self._finished = self._has_ended = self._is_written = True
         self._training = Training()
+        self._model = weakref.ref(unwrapped(model))
         self._pipelines = []
         self._inbox = None
 
@@ -50,3 +55,8 @@ class SwitchedOff(Watcher):
     def watches(self, model: nn.Module) -> bool:
         """False."""
         return False
+
+    def _recorded(self) -> NoReturn:
+        raise OptionError(
+            f"Nothing is recorded, since {VARIABLE}='off' is in the environment. Unset it, and train again."
+        )
