@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.contracts import histogram as contract
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.histogram import (
     LAST_BUCKET,
     Histograms,
@@ -122,6 +123,12 @@ def test_rows_are_worked_out_together_as_each_alone() -> None:
     together = quantiles(histograms, SHARES, low=-np.inf, high=np.inf)
     alone = [quantiles(histograms.row(row), SHARES, low=-np.inf, high=np.inf)[0] for row in range(len(rows))]
     np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("share", [5, -0.1, np.nan])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(OptionError, match=r"a share is a number from 0 to 1; 0.05 is 5 %"):
+        quantiles(counted(np.ones(3)), [0.5, share], low=1, high=1)
 
 
 def test_rows_without_any_elements_have_no_quantiles() -> None:

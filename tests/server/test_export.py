@@ -264,6 +264,12 @@ def test_a_mistake_is_told(tmp_path: Path, options: dict[str, object], error: ty
         export_page(open_run(tmp_path), **options)  # type: ignore[arg-type]
 
 
+def test_a_page_is_made_of_a_folder_as_of_an_open_run(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    run = open_run(tmp_path)
+    assert export_page(str(tmp_path), compare=[tmp_path]) == export_page(run, compare=[run])
+
+
 def test_a_full_disk_is_told_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(part: Path, _: bytes) -> None:
         part.touch()

@@ -116,9 +116,7 @@ def test_evaluations_have_the_same_modules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(
-            {"only": "heda"}, "'heda' in only= or except_= matches no module of Net. Its modules are", id="typo"
-        ),
+        pytest.param({"only": "heda"}, "'heda' in only= or except_= matches no module of Net. It has [a-z]", id="typo"),
         pytest.param({"only": 3}, "only=3 names no modules. Pass a pattern", id="a number"),
         pytest.param({"except_": [""]}, "except_=.* names no modules", id="an empty name"),
         pytest.param({"only": []}, "leave no module to record", id="none"),
@@ -128,6 +126,11 @@ def test_evaluations_have_the_same_modules(tmp_path: Path) -> None:
 def test_a_choice_that_cannot_be_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=message):
         watch(Net(), backend="record", logdir=tmp_path, **options)
+
+
+def test_a_choice_of_nothing_in_a_layer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"'a' in only= .* matches no module of Linear. It has none in it; "):
+        watch(nn.Linear(2, 2), backend="record", logdir=tmp_path, only="a")
 
 
 def test_a_fault_in_the_choice_is_said_once_and_training_goes_on(

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.histogram.buckets import LAST_BUCKET, bucket_of, lower_edge, upper_edge
 from torchgraph_explorer.histogram.histograms import Histograms
 
@@ -31,6 +32,9 @@ def quantiles(
     Elements are taken as spread evenly within their bucket, and `low` and `high`, the rows' smallest and largest
     element, bound the result. So the error is at most one bucket: a quarter of an octave.
 
+    Raises:
+        OptionError: A share is not from 0 to 1.
+
     Example:
         >>> model = open_run("runs").model()
         >>> [series] = model.find("", role="input", kind="value")
@@ -40,6 +44,8 @@ def quantiles(
         (2, 2)
     """
     share = np.atleast_1d(np.asarray(share, dtype=np.float64))
+    if not ((share >= 0) & (share <= 1)).all():
+        raise OptionError(f"quantiles({share.tolist()!s:.80}): a share is a number from 0 to 1; 0.05 is 5 %.")
     lows = np.broadcast_to(np.asarray(low, dtype=np.float64), (len(histograms),))
     highs = np.broadcast_to(np.asarray(high, dtype=np.float64), (len(histograms),))
     found = np.full((len(histograms), len(share)), np.nan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from types import EllipsisType
 from typing import TypeVar
 
@@ -284,8 +285,7 @@ class ModelRecord:
             NotFoundError: There is no such series.
             RecordError: The run is gone.
         """
-        number = series.id if isinstance(series, Series) else series
-        index = self._index
+        number, index = series.id if isinstance(series, Series) else series, self._index
         self._require_series(number)
         frames = (max(first_frame, 0), stop_frame)
         found = read_history(index, number, frames=frames, notices=self._notices)
@@ -488,6 +488,11 @@ class ModelRecord:
         return {step: ranks for step, ranks in by_step.items() if step in steps}
 
     def _require_series(self, number: int) -> None:
+        if not isinstance(number, Integral):
+            raise NotFoundError(
+                f"{number!r:.80} is no series. Pass one that model.find() returns, or its id. A scalar is "
+                f"model.scalar('loss')."
+            )
         count = len(self.series)
         if not 0 <= number < count:
             raise NotFoundError(f"Model {self.name!r} has no series {number}. {_numbered('series', count)}")

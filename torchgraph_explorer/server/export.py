@@ -19,6 +19,7 @@ from torchgraph_explorer.comparison.report import as_json
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.layout.placing import MOST_WORK
+from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
@@ -94,20 +95,20 @@ class _InlinedBundle:
 
 
 def export_page(
-    run: RunRecord,
+    run: RunRecord | str | os.PathLike[str],
     path: str | os.PathLike[str] | None = None,
     *,
     models: Sequence[str] | None = None,
     steps: int = STEPS,
     series: int | None = None,
     tensors: float = 0.0,
-    compare: Sequence[RunRecord] = (),
+    compare: Sequence[RunRecord | str | os.PathLike[str]] = (),
     rules: Sequence[OwnRule] = (),
 ) -> bytes:
     """The page of `run`, which is also written to `path` if that is given.
 
     Args:
-        run: A run that `open_run` gave, shown as of its latest `refresh`.
+        run: A run that `open_run` gave, shown as of its latest `refresh`; or its folder or URL.
         path: The file to write; an existing file is replaced.
         models: Names of the models to show; all by default.
         steps: Steps to show at most, of each model: the first, the last, and others evenly between, including the
@@ -122,7 +123,7 @@ def export_page(
         rules: Rules of your own, whose findings are on the page, too.
 
     Raises:
-        NotFoundError: The run has no such model.
+        NotFoundError: There is no such run, or it has no such model.
         OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, `path` cannot be written, or
             `rules` is no list of functions.
         TorchgraphError: The viewer is not built.
@@ -133,10 +134,15 @@ def export_page(
         True
     """
     own = check_rules(rules, "rules=") if rules else ()
-    page = page_of(run, models=models, steps=steps, series=series, tensors=tensors, compare=compare, own=own)
+    first, *others = map(_opened, (run, *compare))
+    page = page_of(first, models=models, steps=steps, series=series, tensors=tensors, compare=others, own=own)
     if path is not None:
         write_whole(Path(path), page)
     return page
+
+
+def _opened(run: RunRecord | str | os.PathLike[str]) -> RunRecord:
+    return run if isinstance(run, RunRecord) else open_record(run)
 
 
 def page_of(

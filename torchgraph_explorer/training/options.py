@@ -257,8 +257,9 @@ def _check_selection(model: nn.Module, settings: Settings) -> None:
     names = [name for name in modules_by_name(unwrapped(model)) if name]
     if idle := selection.idle(names):
         raise OptionError(
-            f"{', '.join(map(repr, idle))} in only= or except_= matches no module of {type(model).__name__}. Its "
-            f"modules are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}; * stands for any characters."
+            f"{', '.join(map(repr, idle))} in only= or except_= matches no module of {type(model).__name__}. "
+            + (f"It has {', '.join(names[:5])}{', …' if len(names) > 5 else ''}; " if names else "It has none in it; ")
+            + "* stands for any characters."
         )
     if settings.only == () or selection.chosen(names) == {""}:
         raise OptionError("only= and except_= leave no module to record. Choose at least one.")

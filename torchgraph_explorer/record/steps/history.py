@@ -48,7 +48,11 @@ class History:
         return self.statistics[:, STATISTICS.index(name)]
 
     def quantiles(self, shares: npt.ArrayLike = QUANTILES) -> npt.NDArray[np.float64]:
-        """The values below which each of `shares` of the elements lies, `[n, shares]`; NaN where there were none."""
+        """The values below which each of `shares` of the elements lies, `[n, shares]`; NaN where there were none.
+
+        Raises:
+            OptionError: A share is not from 0 to 1.
+        """
         return quantiles(self.histograms, shares, low=self.column("min"), high=self.column("max"))
 
     def to_dataframe(self, library: str = "pandas") -> Any:
