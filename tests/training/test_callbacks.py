@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer import open_run
+from torchgraph_explorer import Keep, open_run
 from torchgraph_explorer.training.watcher import Watcher
 
 pytestmark = [
@@ -192,6 +192,16 @@ def test_a_training_that_fails_is_recorded_up_to_there_and_another_one_can_be_wa
 def test_lightning_takes_the_watch_off_a_training_that_fails(tmp_path: Path) -> None:
     failed = lightning_trained(tmp_path, steps=6, fails=True, callback=lightning_callback(tmp_path))
     assert failed.is_bare
+
+
+def test_what_waits_for_an_exception_is_kept_where_one_ends_the_training_of_lightning(tmp_path: Path) -> None:
+    keep = Keep("*", when="flagged", before=1)
+    failed = lightning_trained(
+        tmp_path, steps=6, fails=True, callback=lightning_callback(tmp_path, log_freq=1, keep=keep)
+    )
+    model = open_run(str(failed.watcher.run_dir)).model()
+    [latest] = model.kept.steps[-1:]
+    assert "exception: Failure" in model.kept_at(int(latest)).reasons[0]
 
 
 @trainers

@@ -61,4 +61,4 @@ class WatchCallback(pl.Callback):
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """The training has failed, or was interrupted."""
-        self._watching.end()
+        self._watching.fail(exception)

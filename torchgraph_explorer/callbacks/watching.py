@@ -48,6 +48,12 @@ class Watching:
         latest, self._latest = self._latest, dict(scalars)
         self.log({name: value for name, value in scalars.items() if value is not latest.get(name)})
 
+    def fail(self, error: BaseException) -> None:
+        """An exception has ended the training: keep what waits for that, and end."""
+        if self.watcher is not None and isinstance(error, Exception):
+            self.watcher.flag_exception(error)
+        self.end()
+
     def end(self) -> None:
         """Remove everything from the model and write what was measured; the viewer stays. May be called again."""
         if self.watcher is not None:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -297,9 +298,10 @@ class Watcher:
             self._guarded(lambda: self._train.flag(sentence), "a step is not kept")
 
     def flag_exception(self, error: BaseException) -> None:
-        """An exception ends the training: keep what waits for that."""
+        """An exception ends the training: keep what waits for that, of training and evaluation."""
         if self._records() and self._train.is_flagged:
-            self._tell(lambda one: one.flag(f"exception: {reason(error)}"), "a step is not kept")
+            for one in self._pipelines:
+                self._guarded(partial(one.flag, f"exception: {reason(error)}"), "a step is not kept")
 
     def _tell(self, act: Callable[[Pipeline], None], without: str, *, next_pass: bool = False) -> None:
         """Tell training or evaluation what the loop says, of the latest pass or of the next one."""
