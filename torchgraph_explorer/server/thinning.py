@@ -38,7 +38,7 @@ Steps = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class CachedBins:
-    """The bins of one series; the lock is cached while they are read or added to.
+    """The bins of one series; the lock is held while they are read or added to.
 
     Attributes:
         unit: Steps of a bin; 0 while there is none.
