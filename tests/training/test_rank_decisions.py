@@ -38,8 +38,8 @@ class Step:
 class Rank:
     """The recorder of one rank, and the steps that it has written."""
 
-    def __init__(self, folder: Path, number: int) -> None:
-        session = other_session(f"rank {number}", rank=number, world_size=2)
+    def __init__(self, folder: Path, number: int, *, model: str = "net") -> None:
+        session = other_session(f"rank {number}", rank=number, world_size=2, model=model)
         self.recorder = FlightRecorder(lambda _: None, decisions(session, str(folder)))
         self.written: list[int] = []
 
@@ -93,6 +93,17 @@ def test_a_step_that_is_asked_for_while_it_is_on_is_kept_by_both(tmp_path: Path)
     first.step(6, reasons=("odd",))
     other.step(7)
     assert first.written == other.written == [4, 5, 6]
+
+
+def test_what_is_asked_for_of_one_model_is_nothing_to_another_one_of_the_run(tmp_path: Path) -> None:
+    generator, other = Rank(tmp_path, 0, model="G"), Rank(tmp_path, 1, model="D")
+    for number in range(3):
+        generator.step(number, reasons=("odd",) if number == 2 else ())
+        other.step(number)
+    generator.recorder.end()
+    other.recorder.look()
+    assert (generator.written, other.written) == ([0, 1, 2], [])
+    assert not other.recorder._decisions.is_over
 
 
 def test_the_first_rank_keeps_what_it_cannot_tell_the_others(tmp_path: Path) -> None:

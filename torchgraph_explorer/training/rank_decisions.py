@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -15,8 +16,11 @@ from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.schema import Session
 
-FILE = "asked.jsonl"
-"""A line for each step that was asked for: its number, and why. At the end of a session, a line that says `null`."""
+FILE = "asked-{}.jsonl"
+"""Of each model, by a hash of its name: a run may have several, and evaluations are a model of their own.
+
+A line for each step that was asked for: its number, and why. At the end of a session, a line that says `null`.
+"""
 
 MOST_BYTES = 1 << 20
 """That are read at once."""
@@ -126,5 +130,6 @@ def decisions(session: Session, run_dir: str | None) -> Decisions:
     """How the rank of `session` learns what is asked for. At a URL, each rank decides for itself."""
     if session.rank is None or session.world_size < 2 or run_dir is None or is_url(run_dir):
         return Alone()
-    file = plugin_folder(Path(run_dir), TENSORS) / FILE
+    of_model = sha256(session.model.encode(errors="surrogatepass")).hexdigest()[:12]
+    file = plugin_folder(Path(run_dir), TENSORS) / FILE.format(of_model)
     return FirstRank(file) if session.rank == 0 else OtherRank(file)
