@@ -132,6 +132,25 @@ def test_a_look_that_fails_costs_no_second_download(monkeypatch: pytest.MonkeyPa
     assert served.open("a") is opened
 
 
+def test_runs_at_a_url_are_listed_a_tenth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[float] = []
+
+    def slow(_logdir: str) -> list[Any]:
+        listed.append(time.monotonic())
+        time.sleep(0.05)
+        return [f"run {len(listed)}"]
+
+    monkeypatch.setattr(open_runs, "list_runs", slow)
+    runs, until = Runs("memory://many"), time.monotonic() + 0.3
+    seen: set[str] = set()
+    while time.monotonic() < until:
+        seen.update(map(str, runs.list()))
+        time.sleep(0.005)
+    assert (len(listed), seen) == (1, {"run 1"})
+    time.sleep(max(0.0, listed[0] + 0.05 / open_runs.LISTING_SHARE + 0.1 - time.monotonic()))
+    assert [str(one) for one in runs.list()] != ["run 1"]
+
+
 def test_a_run_that_is_deleted_at_a_url_is_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_runs, "REMOTE_SECONDS", 0.0)
     write_small_run("memory://deleted/a")

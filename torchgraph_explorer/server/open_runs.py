@@ -32,6 +32,9 @@ MOST_OPEN = 32
 REMOTE_SECONDS = 5.0
 """A run at a URL is refreshed after this long: a viewer asks every second, and stores charge by the request."""
 
+LISTING_SHARE = 0.1
+"""The largest share of the time in which runs at a URL are listed, which reads the beginning of each."""
+
 EPOCHS = 2**16
 """Epochs for which one opening of a run has room."""
 
@@ -114,10 +117,19 @@ class Runs:
         self._turn, self._comparisons = threading.Lock(), Comparisons()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
+        self._listing = threading.Lock()
+        self._listed, self._list_again_at = list[RunInfo](), float("-inf")
 
     def list(self) -> list[RunInfo]:
-        """Every run, the latest begun first."""
-        return list_runs(self.logdir)
+        """Every run, the latest begun first. Those at a URL are not listed each time, see `LISTING_SHARE`."""
+        if not is_url(self.logdir):
+            return list_runs(self.logdir)
+        with self._listing:
+            if (began := time.monotonic()) >= self._list_again_at:
+                self._listed = list_runs(self.logdir)
+                ended = time.monotonic()
+                self._list_again_at = ended + (ended - began) / LISTING_SHARE
+            return self._listed
 
     def open(self, name: str) -> OpenRun:
         """The run called `name`, refreshed.
