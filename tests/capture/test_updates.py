@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from tests.listening import Listening, assert_row
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import watch
+from torchgraph_explorer.capture import direct_forwards
 from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.capture.forward_recorder import MOST_SKIPPED
 from torchgraph_explorer.capture.step_admission import StepAdmission
@@ -674,12 +677,19 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
                 loss_of(model).backward()
                 optimizer.step()
 
-    with pytest.warns(TorchgraphWarning, match="first.forward.*in Direct.forward, block.inner.forward.*Plain") as said:
+    first, inner = ("Direct.forward", "Plain.forward") if sys.version_info >= (3, 11) else ("forward", "forward")
+    named = rf"first.forward\(\), called in {first}, block.inner.forward\(\), called in {inner}:"
+    with pytest.warns(TorchgraphWarning, match=named) as said:
         train()
     assert len(said) == 1
     assert "block.forward" not in str(said[0].message)
     recorded = {key[0] for key in heard.recorded() if key[2] == "output"}
     assert recorded == {"", "block", "block.inner.0", "block.inner.1", "block.last"}
+
+
+def test_a_function_is_named_by_a_python_without_qualified_names_too() -> None:
+    code = SimpleNamespace(co_name="forward")  # as in Python 3.10
+    assert direct_forwards._name_of(SimpleNamespace(f_code=code)) == "forward"
 
 
 class Decorated(nn.Linear):

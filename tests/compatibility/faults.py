@@ -143,6 +143,7 @@ NOT_CALLED = {
     "capture.current_step.CurrentStep.leave_abandoned": AT_A_PAUSE,
     "capture.current_step.CurrentStep.settle": AT_A_PAUSE,
     "capture.direct_forwards._caller_of": "called where a module is run by its forward",
+    "capture.direct_forwards._name_of": "called where a module is run by its forward",
     "capture.direct_forwards._self_of": "called where a module is run by its forward",
     "capture.distributed": "test_distributed.py calls it; no case has several ranks",
     "capture.entrances.Entrances.__init__": BY_WATCH,

@@ -38,7 +38,7 @@ class DirectForwards:
         for each in reversed(inner_forwards[:-1]):  # the outermost of a module first, since it may run its base class's
             module = _self_of(each)
             if module is not called and isinstance(module, nn.Module) and (name := self._names.get(id(module))):
-                self._found.setdefault(name, _caller_of(each).f_code.co_qualname)
+                self._found.setdefault(name, _name_of(_caller_of(each)))
 
     def sentence(self) -> str | None:
         """What is not recorded for that reason, and what to do; None if nothing was found."""
@@ -58,6 +58,12 @@ def _caller_of(frame: Any) -> Any:
     while caller.f_back is not None and str(caller.f_globals.get("__name__")).startswith(DECORATORS):
         caller = caller.f_back
     return caller
+
+
+def _name_of(frame: Any) -> str:
+    """The function that is executed in `frame`, with its class where Python tells it: 3.10 does not."""
+    code = frame.f_code
+    return str(getattr(code, "co_qualname", code.co_name))
 
 
 def _self_of(frame: Any) -> object:

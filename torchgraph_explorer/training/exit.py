@@ -41,16 +41,16 @@ def close_all() -> None:
     """Finish every watcher, keep viewers that stay until Ctrl-C, and close all. May be called again."""
     until = timeouts.until_the_end()
     error = getattr(sys, "last_value", None)  # what has ended the process, if it was not caught
-    for watcher in this_process.watchers:
+    for watcher in tuple(this_process.watchers):  # a user's `on_finding` may add one
         if isinstance(error, Exception):
             watcher.flag_exception(error)
         watcher.end()
-    for watcher in this_process.watchers:
+    for watcher in tuple(this_process.watchers):
         watcher.finish(until=until)
-    for watcher, block in this_process.watchers.items():
+    for watcher, block in tuple(this_process.watchers.items()):
         if is_interactive() if block is None else block:
             _wait(watcher)
-    for watcher in this_process.watchers:
+    for watcher in tuple(this_process.watchers):
         watcher.close()
 
 
