@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from tests.record.examples import SERIES, frame, write
 from tests.record.long_runs import graph_of
-from torchgraph_explorer import open_run, watch
+from torchgraph_explorer import attach, open_run, watch
 from torchgraph_explorer.finding import Finding
 
 pytestmark = pytest.mark.slow
@@ -728,6 +728,44 @@ def test_a_layer_behind_a_frozen_one_is_not_taken_for_the_first(*, is_frozen: bo
     told = found(tmp_path, net, sgd(net, 0.01), loss=lambda model: (model(rows) - 1).square().mean())
     places = [one.module for one in told if one.kind == "input-not-normalised"]
     assert places == ([] if is_frozen else ["1"])
+
+
+class Named(nn.Module):
+    """A frozen layer, and a sum of which one part is small; `name` may be given to each tensor."""
+
+    def __init__(self, name: Callable[[Tensor, nn.Module, str], Tensor]) -> None:
+        super().__init__()
+        self.name = name
+        self.before = nn.Linear(4, 4).requires_grad_(False)
+        self.first, self.second, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+        for each in self.before.parameters():
+            nn.init.normal_(each, std=1e-3)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        rows = self.name(self.before(rows), self, "frozen") * 1000
+        small = self.name(self.second(rows) * 1e-4, self, "small")
+        result: Tensor = self.last(self.name(self.first(rows) + small, self, "sum"))
+        return result
+
+
+def unnamed(tensor: Tensor, _module: nn.Module, _name: str) -> Tensor:
+    return tensor
+
+
+@pytest.mark.parametrize("name", [unnamed, attach])
+def test_a_name_on_the_way_changes_nothing_that_is_told(name: Any, tmp_path: Path) -> None:
+    net = Named(name)
+    with torch.no_grad():
+        net.second.weight.mul_(1e-4)
+        net.second.bias.mul_(1e-4)
+    rows = torch.randn(32, 4)
+    told = found(tmp_path, net, sgd(net, 0.01), loss=lambda model: (model(rows) - 1).square().mean())
+    kinds = {(one.kind, one.module) for one in told} & {
+        ("input-not-normalised", "first"),
+        ("input-not-normalised", "second"),
+        ("imbalanced-branches", "second"),
+    }
+    assert kinds == {("imbalanced-branches", "second")}
 
 
 def test_evaluations_of_the_same_data_with_small_activations_are_not_told(tmp_path: Path) -> None:

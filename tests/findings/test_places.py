@@ -1,4 +1,4 @@
-"""Which call the data of another comes from, looked up in large graphs as in small ones."""
+"""Which call the data of another comes from: in large graphs as in small ones, and through tensors with names."""
 
 from __future__ import annotations
 
@@ -43,3 +43,41 @@ def test_the_producer_is_the_last_call_within_the_one_that_hands_the_data_on(see
     found = [places.producer(call) for call in range(40)]
     assert found == [searched(places, call) for call in range(40)]
     assert any(one is not None and not set(places.sources[call]) & {one} for call, one in enumerate(found))
+
+
+def named_on_the_way(graph: ModuleGraph, rng: random.Random) -> ModuleGraph:
+    """The same graph, in which what goes along some edges was given one to three names with `attach`."""
+    nodes, edges = [*graph.nodes], list[Edge]()
+    for edge in graph.edges:
+        source = edge.source
+        for name in range(rng.choice((0, 1, 3))):
+            nodes.append(Node("attached", nodes[edge.target].inside))
+            gradient = edge.gradient if name == 0 else rng.random() < 0.5 or edge.gradient
+            edges.append(Edge(source, len(nodes) - 1, gradient))
+            source = len(nodes) - 1
+        edges.append(Edge(source, edge.target, edge.gradient))
+    rng.shuffle(edges)
+    return replace(graph, nodes=tuple(nodes), edges=tuple(edges))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_names_on_the_way_change_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    graph = nested(rng, 40)
+    graph = replace(graph, edges=tuple(replace(one, gradient=rng.random() < 0.5) for one in graph.edges))
+    plain, named = Places((graph,)), Places((named_on_the_way(graph, rng),))
+    assert {*named.edges} == {*plain.edges}
+    for call in range(40):
+        assert sorted(named.sources.get(call, ())) == sorted(plain.sources.get(call, ()))
+        assert named.producer(call) == plain.producer(call)
+        assert named.is_computed_with_weights(call) == plain.is_computed_with_weights(call)
+
+
+def test_a_crafted_graph_of_names_is_followed_in_linear_time() -> None:
+    count = 3_000
+    nodes = (*(Node("attached", 0) for _ in range(count)), *(Node("call", 0, call=0) for _ in range(count)))
+    chain = tuple(Edge(number, number + 1, True) for number in range(count - 1))
+    ends = tuple(Edge(count - 1, count + number, True) for number in range(count))
+    calls = (Call("", 0, None, (), ()),)
+    places = Places((replace(GRAPH, calls=calls, nodes=nodes, edges=(*chain, *ends)),))
+    assert places.edges == ()

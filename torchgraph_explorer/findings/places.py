@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from torchgraph_explorer.schema import Call, Module, ModuleGraph, Role, Series, TensorInfo
+from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Role, Series, TensorInfo
+
+MOST_NAMED_ON_A_WAY = 64
+"""Edges between tensors with names of their own that are followed for an edge of the graph, in the mean."""
 
 
 class Weight(NamedTuple):
@@ -103,12 +106,8 @@ class Places:
     def sources(self) -> dict[int, tuple[int, ...]]:
         """The calls beside each call whose outputs it takes, by number of the call."""
         found: dict[int, list[int]] = {}
-        if self.graph:
-            nodes = self.graph.nodes
-            for edge in self.graph.edges:
-                source, target = nodes[edge.source].call, nodes[edge.target].call
-                if source is not None and target is not None:
-                    found.setdefault(target, []).append(source)
+        for source, target, _ in self._beside:
+            found.setdefault(target, []).append(source)
         return {call: tuple(before) for call, before in found.items()}
 
     @cached_property
@@ -141,13 +140,47 @@ class Places:
     def _silent_sources(self) -> dict[int, frozenset[int]]:
         """The calls beside each call from which it takes only data, by number of the call."""
         found: dict[int, set[int]] = {}
-        if self.graph:
-            nodes = self.graph.nodes
-            for edge in self.graph.edges:
-                source, target = nodes[edge.source].call, nodes[edge.target].call
-                if source is not None and target is not None and not edge.gradient:
-                    found.setdefault(target, set()).add(source)
+        for source, target, has_gradient in self._beside:
+            if not has_gradient:
+                found.setdefault(target, set()).add(source)
         return {call: frozenset(before) for call, before in found.items()}
+
+    @cached_property
+    def _beside(self) -> list[tuple[int, int, bool]]:
+        """From which call each one takes data, both by number, and whether gradient flows back."""
+        nodes = self.graph.nodes if self.graph else ()
+        ends = ((nodes[edge.source].call, nodes[edge.target].call, edge.gradient) for edge in self.edges)
+        return [(source, target, flows) for source, target, flows in ends if source is not None and target is not None]
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges of the graph as if no tensor had a name from `attach`: what went through one leads on."""
+        if self.graph is None:
+            return ()
+        nodes, named = self.graph.nodes, dict[int, list[Edge]]()
+        for edge in self.graph.edges:
+            if nodes[edge.target].kind == "attached":
+                named.setdefault(edge.target, []).append(edge)
+        if not named:
+            return self.graph.edges
+        found: dict[Edge, None] = {}
+        left = len(self.graph.edges) * MOST_NAMED_ON_A_WAY  # a record may be crafted
+        for edge in self.graph.edges:
+            if nodes[edge.target].kind == "attached":
+                continue
+            todo = [(edge.source, edge.gradient)]
+            seen = {*todo}
+            while todo:
+                source, flows = todo.pop()
+                if nodes[source].kind != "attached":
+                    found[Edge(source, edge.target, flows)] = None
+                    continue
+                before = named.get(source, []) if left > 0 else []
+                left -= len(before)
+                new = {(one.source, flows and one.gradient) for one in before} - seen
+                seen |= new
+                todo += new
+        return (*found,)
 
     def leads_to(self, first: int, later: int) -> bool:
         """Whether data of one call may come to another: along the edges of the inside that has both."""

@@ -172,7 +172,7 @@ def _junctions(evidence: Evidence) -> Iterator[_Junction]:
     if graph is None:
         return
     sources: dict[int, list[int]] = {}
-    for edge in graph.edges:
+    for edge in evidence.places.edges:
         sources.setdefault(edge.target, []).append(edge.source)
     for target, nodes in sorted(sources.items()):
         node = graph.nodes[target]
