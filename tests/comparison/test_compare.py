@@ -209,6 +209,12 @@ def test_a_rename_map_renames_the_container_and_the_ends_of_edges(
     assert match_series((ours,), (theirs,), modules).a.tolist() == [0]
 
 
+@pytest.mark.parametrize("path", ["", " -> ", "#1 -> #2", "/ -> /#1", "#", "/#", "first -> #2 #3"])
+def test_edges_whose_ends_have_no_name_are_matched(path: str) -> None:
+    ours, theirs = (Series(0, module, 0, "edge", path, "grad_norm") for module in ("net", "net"))
+    assert match_series((ours,), (theirs,), {"net": "net"}).a.tolist() == [0]
+
+
 def test_renamed_modules_are_matched_and_named_as_in_their_own_run(tmp_path: Path) -> None:
     a = recorded(tmp_path / "a", STEPS, graph=net("layer1.conv", "layer2.conv"))
     b = recorded(

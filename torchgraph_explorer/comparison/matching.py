@@ -173,7 +173,7 @@ def _end(end: str, inside: str, modules: Mapping[str, str]) -> str:
     if not end or end[0] in ":@":
         return end
     name, number, call = end.partition("#")
-    whole = name[1:] if name[0] == "/" else f"{inside}.{name}" if inside else name
+    whole = name[1:] if name.startswith("/") else f"{inside}.{name}" if inside else name
     other, outer = modules.get(whole, whole), modules[inside]
     prefix = f"{outer}." if outer else ""
     return f"{other.removeprefix(prefix) if other.startswith(prefix) else f'/{other}'}{number}{call}"
