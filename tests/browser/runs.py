@@ -407,6 +407,15 @@ def record_short(logdir: Path, run: str = "short", *, steps: int = 2) -> None:
             optimizer.step()
 
 
+def record_long_names(logdir: Path, run: str = "long-names") -> None:
+    """Modules with names of a hundred letters, which differ at the end only."""
+    model = nn.Sequential()
+    for number in range(2):
+        model.add_module(f"{'WWMm_' * 20}{number}", nn.Sequential(nn.Linear(2, 2)))
+    with watching(model, logdir, run, keep=Keep("*", "*:input")):
+        model(torch.ones(3, 2)).sum().backward()
+
+
 def record_many_kept(logdir: Path, run: str = "many-kept") -> None:
     """A run that keeps the outputs of `MANY_CALLS` modules."""
     torch.manual_seed(0)

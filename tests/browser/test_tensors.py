@@ -27,6 +27,12 @@ LAST = 10
 STEPS = (0, 2, 4, 6, 8, 10)
 
 
+WITHIN = """(nodes) => nodes.every((node) => {
+  const [text, box] = ['text', 'rect'].map((name) => node.querySelector(name).getBoundingClientRect());
+  return text.left >= box.left && text.right <= box.right;
+})"""
+
+
 def tensor(module: str, call: int | None, role: str, path: str) -> str:
     """A tensor, as the address names it."""
     return json.dumps([module, call, role, path], separators=(",", ":"))
@@ -466,6 +472,18 @@ def test_the_network_page_counts_parameters(viewer: Viewer, kept: str) -> None:
     expect(rows).to_have_count(1)
     rows.get_by_role("button", name="conv").click()
     expect(viewer.node("conv#0")).to_have_class(re.compile("is-selected"))
+
+
+def test_long_names_lose_their_beginning_and_leave_room_for_the_rest(own_viewer: Viewer, own_logdir: Path) -> None:
+    runs.record_long_names(own_logdir)
+    own_viewer.page.set_viewport_size({"width": 1280, "height": 500})
+    own_viewer.open("long-names", view="network")
+    expect(own_viewer.page.get_by_role("columnheader", name="shapes")).to_be_in_viewport(ratio=1)
+    look(own_viewer, "long-names", list="graph")
+    expect(own_viewer.page.locator(".dependencies-node text").first).to_be_visible()
+    texts = own_viewer.page.locator(".dependencies-node text").all_text_contents()
+    assert {text[-2:] for text in texts if text.startswith("…")} >= {"_0", "_1"}, texts
+    assert own_viewer.page.locator(".dependencies-node").evaluate_all(WITHIN), texts
 
 
 @pytest.mark.parametrize("size", thinned([(480, 300), (800, 600)], 0), ids=str)

@@ -36,3 +36,12 @@ export function fitting(text: string, width: number, type: Type): string {
   while (letters > 2 && textWidth(clip(text, letters, 1), type) > width) letters -= 1; // those at its ends may be wide ones
   return clip(text, letters, 1);
 }
+
+/** The text, without as much of its beginning as does not fit into `width` pixels: names have that in common. */
+export function fittingEnd(text: string, width: number, type: Type): string {
+  const all = textWidth(text, type);
+  if (all <= width) return text;
+  let letters = Math.ceil((width * text.length) / all);
+  while (letters > 1 && textWidth(`…${text.slice(-letters)}`, type) > width) letters -= 1;
+  return `…${text.slice(-letters)}`;
+}

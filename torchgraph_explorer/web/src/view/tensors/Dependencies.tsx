@@ -12,11 +12,14 @@ import type {Drawing, Link, Links, Scale} from '../../tensors/dependencies';
 import {idOf} from '../../tensors/names';
 import {IconButton} from '../controls/Icon';
 import {zoomWithin} from '../../tensors/choice';
+import {fittingEnd} from '../pane/textWidth';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {useSize} from '../useSize';
 import {useGraph} from './parts';
 import * as store from './store';
+
+const UNUSED_PX = 44;
 
 export function Dependencies(): JSX.Element {
   const step = store.step.value ?? store.kept.value.steps.at(-1) ?? null;
@@ -266,7 +269,7 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
       <path class="dependencies-side" data-broken={before.size === 0 || undefined} d={`M0 3V${BOX.height - 3}`} />
       <path class="dependencies-side" data-broken={after.size === 0 || undefined} d={`M${BOX.width} 3V${BOX.height - 3}`} />
       <text x="8" y="16">
-        {shortened(title, isUnused ? 17 : 24)}
+        {fittingEnd(title, BOX.width - (isUnused ? UNUSED_PX : 0) - 16, {weight: 400, px: 11})}
       </text>
       {isUnused && (
         <text class="dependencies-unused" x={BOX.width - 6} y="16" text-anchor="end">
@@ -275,9 +278,4 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
       )}
     </g>
   );
-}
-
-/** A long name loses its beginning, which others share. */
-function shortened(name: string, most: number): string {
-  return name.length <= most ? name : `…${name.slice(name.length - most + 1)}`;
 }

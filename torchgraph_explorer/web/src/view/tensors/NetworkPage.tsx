@@ -98,8 +98,8 @@ function Row({row: {module, depth, hasInside, share, calls, number}, isTree, isF
         ) : (
           <span class="network-fold" />
         )}
-        <button type="button" title={`Show ${name} in the graph`} disabled={calls === 0} onClick={() => showInGraph(number)}>
-          {short}
+        <button type="button" class="network-name" title={`Show ${name} in the graph`} disabled={calls === 0} onClick={() => showInGraph(number)}>
+          <bdi>{short}</bdi>
         </button>
       </th>
       <td>{module.total_params.toLocaleString('en')}</td>
@@ -111,7 +111,9 @@ function Row({row: {module, depth, hasInside, share, calls, number}, isTree, isF
           {share === 0 ? '–' : percent(share, 1)}
         </span>
       </td>
-      <td>{module.class_name}</td>
+      <td class="network-class" title={module.class_name}>
+        {module.class_name}
+      </td>
       <td class="network-shapes">
         {module.params.map(({path, shape, requires_grad}) => (
           <span key={path} class={requires_grad ? '' : 'dim'} title={requires_grad ? path : `${path}: frozen`}>
