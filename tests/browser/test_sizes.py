@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 from torch import nn
 
 from tests.browser.page import Viewer, expect_soon, expect_true
-from tests.browser.runs import MICRO_BATCHES, mean_square, watching
+from tests.browser.runs import MICRO_BATCHES, mean_square, record_short, watching
 
 SIDEWAYS = """(all) => all
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
@@ -111,6 +111,23 @@ def test_two_panels_fit_beside_each_other(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin=["0.stage2.0.conv1#0", "1.stage2.0.relu#1"])
     expect(viewer.strips).to_have_count(11)
     expect_soon(lambda: check_not_cut_off(viewer, ".panels-columns"))
+
+
+LONGER = "() => document.documentElement.scrollHeight > innerHeight"
+
+
+def test_hidden_texts_do_not_make_the_page_longer(own_viewer: Viewer, own_logdir: Path) -> None:
+    record_short(own_logdir)
+    own_viewer.page.set_viewport_size({"width": 800, "height": 320})
+    own_viewer.open("short")
+    expect(own_viewer.page.locator(".details-box")).to_contain_text("At step")
+    assert own_viewer.page.locator(".details-box").evaluate("(box) => box.scrollHeight > box.clientHeight")
+    assert not own_viewer.page.evaluate(LONGER)
+    own_viewer.page.set_viewport_size({"width": 480, "height": 300})
+    for name in ("Modules", "Panels"):
+        own_viewer.page.get_by_text(name, exact=True).first.click()
+        expect(own_viewer.page.locator(".drawer")).to_be_visible()
+        assert not own_viewer.page.evaluate(LONGER), name
 
 
 def test_names_stay_within_their_boxes(viewer: Viewer, digits: str) -> None:

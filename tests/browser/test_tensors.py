@@ -27,6 +27,11 @@ LAST = 10
 STEPS = (0, 2, 4, 6, 8, 10)
 
 
+SHOWS_ITS_END = """(label) => {
+  const text = label.firstElementChild.getBoundingClientRect(), box = label.getBoundingClientRect();
+  return text.width > box.width && Math.abs(text.right - box.right) < 2;
+}"""
+
 WITHIN = """(nodes) => nodes.every((node) => {
   const [text, box] = ['text', 'rect'].map((name) => node.querySelector(name).getBoundingClientRect());
   return text.left >= box.left && text.right <= box.right;
@@ -477,6 +482,10 @@ def test_the_network_page_counts_parameters(viewer: Viewer, kept: str) -> None:
 def test_long_names_lose_their_beginning_and_leave_room_for_the_rest(own_viewer: Viewer, own_logdir: Path) -> None:
     runs.record_long_names(own_logdir)
     own_viewer.page.set_viewport_size({"width": 1280, "height": 500})
+    own_viewer.open("long-names")
+    expect(own_viewer.page.locator(".outline-label")).to_have_count(3)
+    for label in own_viewer.page.locator(".outline-label").all()[1:]:
+        assert label.evaluate(SHOWS_ITS_END), label.text_content()
     own_viewer.open("long-names", view="network")
     expect(own_viewer.page.get_by_role("columnheader", name="shapes")).to_be_in_viewport(ratio=1)
     look(own_viewer, "long-names", list="graph")

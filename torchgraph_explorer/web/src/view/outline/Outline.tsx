@@ -131,7 +131,9 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
         class="swatch"
         style={{background: `var(--family-${familyOf(module.className, index !== undefined && openable.value.has(index))})`}}
       />
-      <span class="outline-label">{module.label}</span>
+      <span class="outline-label">
+        <bdi>{module.label}</bdi>
+      </span>
       {module.name !== '' && <span class="outline-class">{module.className}</span>}
       {module.calls.length > 1 && <span class="outline-calls">×{module.calls.length}</span>}
       {mark && (

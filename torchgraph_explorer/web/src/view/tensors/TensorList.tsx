@@ -74,7 +74,9 @@ function Item({kept, isHere}: {kept: Kept; isHere: boolean}): JSX.Element {
     <li>
       <button ref={button} type="button" aria-current={isHere ? 'true' : undefined} onClick={() => store.openListed(kept.id)}>
         <i class={`tensor-kind is-${kind}`} title={kind} />
-        <span class="tensor-item-name">{roleName(shown.graph.value, info)}</span>
+        <span class="tensor-item-name">
+          <bdi>{roleName(shown.graph.value, info)}</bdi>
+        </span>
         <span class="dim">
           [{info.shape.join(', ')}]{hasGradient && <abbr title="with its gradient"> ∇</abbr>}
         </span>
