@@ -675,6 +675,35 @@ def test_what_layers_beside_each_other_lose_at_once_is_told_where_it_is_far_more
     assert ("vanishing-gradient" in {one.kind for one in told}) == is_told
 
 
+class Adapted(nn.Module):
+    """A frozen layer with an adapter beside it, and a layer after both."""
+
+    def __init__(self, factor: float, *, begins_at_zero: bool) -> None:
+        super().__init__()
+        self.base = nn.Linear(8, 8).requires_grad_(False)
+        self.down, self.up, self.last = nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False), nn.Linear(8, 3)
+        self.factor = factor
+        if begins_at_zero:
+            nn.init.zeros_(self.up.weight)
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = self.last(self.base(values) + self.factor * self.up(self.down(values)))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("factor", "begins_at_zero", "is_told"), [(0.01, True, False), (0.01, False, False), (1e-7, False, True)]
+)
+def test_an_adapter_gets_little_gradient_as_long_as_it_is_small(
+    factor: float, begins_at_zero: bool, is_told: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(Adapted(factor, begins_at_zero=begins_at_zero), nn.Tanh(), nn.Linear(3, 3))
+    told = found(
+        tmp_path, model, torch.optim.SGD([one for one in model.parameters() if one.requires_grad], 0.01), loss=squares
+    )
+    assert ("vanishing-gradient" in {one.kind for one in told}) == is_told
+
+
 def detached(model: Any) -> Tensor:
     """As in a GAN whose generator is judged by what was detached for the discriminator."""
     model(torch.randn(4, 8))

@@ -45,7 +45,7 @@ class _Layer(NamedTuple):
 
 def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     """The first layers get far less gradient than later ones, relative to their weights, at most steps."""
-    layers = sorted(_layers(evidence))
+    layers = _not_before_zeros(evidence, sorted(_layers(evidence)))
     if len(layers) < LEAST_LAYERS:
         return
     reach = _reach(evidence, layers)
@@ -125,6 +125,28 @@ def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:
     return np.divide(
         norm[:, [one.grad for one in layers]], weights, out=np.full_like(weights, np.nan), where=is_measure
     )
+
+
+def _not_before_zeros(evidence: Evidence, layers: list[_Layer]) -> list[_Layer]:
+    """Without those that no gradient comes to at the first step, as a layer after them begins as zeros: in adapters.
+
+    Their gradient grows with that layer's weights. Where nothing else gets any then, they are all there is to look at.
+    """
+    norm = evidence.matrix("l2_norm")
+    zeros = [one for one in layers if norm[0, one.value] == 0]
+    closed = {
+        one
+        for one in layers
+        if norm[0, one.grad] == 0
+        and np.nanmax(norm[:, one.grad], initial=0) > 0
+        and _leads_to_any(evidence, one, zeros)
+    }
+    is_any_open = any(norm[0, one.grad] > 0 for one in layers if one not in zeros)
+    return [one for one in layers if one not in closed] if is_any_open else layers
+
+
+def _leads_to_any(evidence: Evidence, first: _Layer, later: list[_Layer]) -> bool:
+    return any(first.order < one.order and evidence.places.leads_to(first.order, one.order) for one in later)
 
 
 def _layers(evidence: Evidence) -> Iterator[_Layer]:
