@@ -797,6 +797,28 @@ def test_a_name_on_the_way_changes_nothing_that_is_told(name: Any, tmp_path: Pat
     assert kinds == {("imbalanced-branches", "second")}
 
 
+class Beside(nn.Module):
+    """Layers that take the same data, or each its own."""
+
+    def __init__(self, *, is_same: bool) -> None:
+        super().__init__()
+        self.is_same = is_same
+        self.layers = nn.ModuleList(nn.Linear(4, 2) for _ in range(3))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        taken = [rows if self.is_same else rows * (1 + number) for number in range(3)]
+        return torch.cat([layer(each) for layer, each in zip(self.layers, taken, strict=True)], 1)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_data_that_several_layers_take_is_told_once(*, is_same: bool, tmp_path: Path) -> None:
+    net, rows = Beside(is_same=is_same), torch.randn(32, 4) * 100
+    told = found(tmp_path, net, sgd(net, 1e-6), loss=lambda model: model(rows).square().mean())
+    here = [one for one in told if one.kind == "input-not-normalised"]
+    assert [one.module for one in here] == (["layers.0"] if is_same else ["layers.0", "layers.1", "layers.2"])
+    assert ("`layers.0`, the first layer, and into 2 others, has" in here[0].text) == is_same
+
+
 def test_evaluations_of_the_same_data_with_small_activations_are_not_told(tmp_path: Path) -> None:
     embedding = nn.Embedding(9, 8)
     nn.init.normal_(embedding.weight, std=1e-3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -177,15 +177,24 @@ def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
     inputs = evidence.of_kind("value", "input")
     taken = [column for column in inputs if _takes_data(evidence, evidence.series[column])]
     data = {column: None for column in taken if _is_data(evidence, column)}
-    found = [one for column in data if (one := _not_normalised(evidence, column))]
+    found = [one for columns in _by_tensor(evidence, data) if (one := _not_normalised(evidence, *columns))]
     given = [column for column in inputs if not evidence.series[column].module and _is_data(evidence, column)]
     joined = (column for column in taken if column not in data and _has_data_within(evidence, column, given))
     first = () if found else islice(joined, 1)
     yield from found or [one for column in first if (one := _not_normalised(evidence, column, is_joined=True))]
 
 
-def _not_normalised(evidence: Evidence, column: int, *, is_joined: bool = False) -> Finding | None:
-    """That a layer's input is not normalised. Of data that is joined to other tensors, only the scale is looked at."""
+def _by_tensor(evidence: Evidence, columns: Iterable[int]) -> Iterable[list[int]]:
+    """The columns, those together whose numbers are equal at all steps: one tensor that several layers take."""
+    found: dict[bytes, list[int]] = {}
+    for column in columns:
+        numbers = [evidence.column(name, column) for name in ("count", "mean", "std", "min", "max")]
+        found.setdefault(np.stack(numbers).tobytes(), []).append(column)
+    return found.values()
+
+
+def _not_normalised(evidence: Evidence, column: int, *others: int, is_joined: bool = False) -> Finding | None:
+    """That what a layer takes, and `others`, is not normalised. Of data that is joined, only the scale is looked at."""
     one = evidence.series[column]
     rows = np.flatnonzero(evidence.is_there[:, column])
     if not len(rows):
@@ -197,6 +206,8 @@ def _not_normalised(evidence: Evidence, column: int, *, is_joined: bool = False)
     if not (scale > LARGE_INPUT or (0 < scale < SMALL_INPUT and not is_joined) or is_off_centre):
         return None
     which = "which takes the model's input beside other tensors" if is_joined else "the first layer"
+    if others:
+        which += f", and into {len(others)} other{'s' if len(others) > 1 else ''}"
     return finding(
         evidence,
         "input-not-normalised",
