@@ -13,7 +13,7 @@ from torchgraph_explorer import open_run, watch
 
 pytestmark = pytest.mark.slow
 
-STEPS = 12
+STEPS = 24
 
 
 class Heads(nn.Module):
@@ -99,6 +99,17 @@ def gathered(model: Heads, optimizer: torch.optim.Optimizer) -> None:
     optimizer.step()
 
 
+def adapted(model: Heads, optimizer: torch.optim.Optimizer) -> None:
+    """Asks for gradients that are not left in the parameters, beside those from before the last update."""
+    names, weights = zip(*(one for one in model.named_parameters() if "second" not in one[0]), strict=True)
+    moves = torch.autograd.grad(loss_of(model), weights, create_graph=True)
+    fast = {name: one - 0.1 * move for name, one, move in zip(names, weights, moves, strict=True)}
+    loss = (torch.func.functional_call(model, fast, (torch.randn(8, 8),))[0] - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
 def closures(model: Heads, optimizer: torch.optim.Optimizer) -> None:
     def closure() -> Tensor:
         optimizer.zero_grad()
@@ -126,7 +137,7 @@ def test_gradients_that_are_cleared_before_the_next_pass_are_told(step: Step, tm
     assert told(tmp_path, step) == [("gradients-cleared", "warning")]
 
 
-@pytest.mark.parametrize("step", [accumulated, attack, sharpness, sharpness_through_data, gathered, closures])
+@pytest.mark.parametrize("step", [accumulated, attack, sharpness, sharpness_through_data, gathered, adapted, closures])
 def test_gradients_that_are_cleared_on_purpose_are_not(step: Step, tmp_path: Path) -> None:
     assert told(tmp_path, step) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchgraph_explorer.capture.facts.names import Named
-from torchgraph_explorer.capture.facts.snapshot import Snapshot
+from torchgraph_explorer.capture.facts.snapshot import Snapshot, version_of
 from torchgraph_explorer.capture.no_dispatch import gradient_of
 from torchgraph_explorer.schema import Call, Operation
 
@@ -23,6 +23,7 @@ class ClearedGradients:
         self._with_gradient: tuple[int, ...] = ()
         self._witness: tuple[int, Snapshot] | None = None
         self._gradient: int | None = None
+        self._before: dict[int, tuple[int, int]] = {}
 
     def begin_backward(self, parameters: Named) -> None:
         """A backward pass begins."""
@@ -32,6 +33,8 @@ class ClearedGradients:
                 self._is_known = False
             elif all(gradient_of(parameters[key][1]) is None for key in self._with_gradient):
                 self._cleared += 1
+        if self._is_known:
+            self._before = _gradients(parameters)
 
     def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
         """It has ended, in a step with these calls so far."""
@@ -40,7 +43,8 @@ class ClearedGradients:
         if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
             self.forget()
             return
-        self._with_gradient = tuple(key for key, (_, one) in parameters.items() if gradient_of(one) is not None)
+        # `torch.autograd.grad` leaves none: what is there may be from before the last update.
+        self._with_gradient = tuple(key for key, one in _gradients(parameters).items() if one != self._before.get(key))
         self._witness = self._gradient = None
         if self._with_gradient:
             key = self._with_gradient[0]
@@ -56,7 +60,7 @@ class ClearedGradients:
     def forget(self) -> None:
         """Something else is done with these gradients."""
         self._is_known = False
-        self._witness, self._with_gradient = None, ()
+        self._witness, self._with_gradient, self._before = None, (), {}
 
     def found(self) -> tuple[Operation, ...]:
         """How many backward passes there were, and how many have lost their gradients; nothing without any."""
@@ -68,3 +72,9 @@ class ClearedGradients:
             return False
         key, snapshot = self._witness
         return snapshot.is_still(parameters[key][1])
+
+
+def _gradients(parameters: Named) -> dict[int, tuple[int, int]]:
+    """By parameter: which gradient it has, and how often that was written to."""
+    gradients = ((key, gradient_of(one)) for key, (_, one) in parameters.items())
+    return {key: (id(one), version_of(one)) for key, one in gradients if one is not None}
