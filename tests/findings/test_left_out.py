@@ -125,6 +125,35 @@ def test_parameters_around_layers_that_are_trained_are_no_backbone(
     assert told[0] == ("not-in-optimizer", severity, "", 0)
 
 
+# Optimizers that never step
+
+
+@pytest.mark.parametrize("log_freq", [1, 10])
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("never", [("not-in-optimizer", "warning", "last", 0)]),
+        ("late", []),
+        ("at a rate of zero", []),
+        ("never, of an own parameter", []),
+    ],
+)
+def test_an_optimizer_that_never_steps_is_told(way: str, told: list[object], log_freq: int, tmp_path: Path) -> None:
+    model = Positions()
+    other = {"offset"} if way == "never, of an own parameter" else {"last.weight", "last.bias"}
+    optimizer = torch.optim.SGD([one for name, one in model.named_parameters() if name not in other], 0.01)
+    rate = 0.0 if way == "at a rate of zero" else 0.01
+    second = torch.optim.SGD([one for name, one in model.named_parameters() if name in other], rate)
+
+    def after(step: int) -> None:
+        if way == "at a rate of zero" or (way == "late" and step >= 60):
+            second.step()
+        second.zero_grad()
+
+    findings = found(tmp_path, model, optimizer, loss=squares, after=after, steps=120, log_freq=log_freq)
+    assert [one for one in kinds(findings) if one[0] == "not-in-optimizer"] == told
+
+
 # Layers of a recurrence
 
 

@@ -20,6 +20,12 @@ HELD_SHARE, MADE_SHARE = 0.75, 0.5
 """Share of the elements of all weights from which on freezing them is taken for meant, although an optimizer has them,
 or although they are as they were made."""
 
+LEAST_STEPS = 100
+"""Steps that the whole run must have before an optimizer that made no update is taken for forgotten."""
+
+MOST_NAMES, MOST_GROUPS = 1000, 64
+"""Names of a group, and groups of an update, that are recorded: of more, some may be missing."""
+
 HELD = 0.25
 """Share of the recorded steps, up to the last one, at which they have to be frozen."""
 
@@ -45,6 +51,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     remade = _remade(evidence, rows)
     yield from _made_in_forward(evidence, remade)
     yield from _unregistered(evidence, rows, without)
+    yield from _never_stepped(evidence, rows, without)
     modules = {module: paths for module, paths in modules.items() if module not in remade}
     order = evidence.places.order
     trained = {
@@ -68,6 +75,46 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
             f"{_REPLACED if was_replaced else ''}",
             advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
+        )
+
+
+def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> Iterator[Finding]:
+    """Layers that some optimizer holds, but none of those that make an update at any recorded step.
+
+    Not parameters of other modules: those of a search for architectures, say, may well be trained later.
+    """
+    groups = [group for row in rows for group in facts_at(evidence, row).groups]
+    stepped = {name for group in groups for name in group.parameters}
+    is_known = all(len(group.parameters) < MOST_NAMES for group in groups) and all(
+        len(facts_at(evidence, row).groups) < MOST_GROUPS for row in rows
+    )
+    if (
+        not stepped
+        or not is_known
+        or len(rows) < LEAST_ROWS
+        or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS
+    ):
+        return
+    modules: dict[str, list[str]] = {}
+    for of, info in evidence.places.weights():
+        name = f"{of.name}.{info.path}".removeprefix(".")
+        if not of.class_path.startswith(TORCH) or not info.requires_grad or name in stepped or name in without:
+            continue
+        if _gets_gradient(evidence, of.name, info.path) and not is_changed(evidence, of.name, info.path):
+            modules.setdefault(of.name, []).append(info.path)
+    for module in sorted(modules, key=evidence.places.order):
+        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "warning",
+            at=module,
+            rows=rows,
+            numbers={"parameters": len(modules[module]), "modules": len(modules)},
+            text=f"The optimizer that has {names} of {named(module)} makes no update at any recorded step, as others "
+            "do: gradients come back, and nothing changes.",
+            advice="Call `step()` of each optimizer. If it is frozen on purpose, set `requires_grad=False`: that saves "
+            "computing its gradient.",
         )
 
 
