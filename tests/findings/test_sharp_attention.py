@@ -102,3 +102,24 @@ def test_attention_that_may_well_be_sharp_is_not_told(
     scale: float, window: int, deviation: float | None, tmp_path: Path
 ) -> None:
     assert told(tmp_path, scale=scale, window=window, deviation=deviation) == []
+
+
+class Pixels(nn.Sequential):
+    """Gives each pixel of a square image the probabilities of its classes."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = super().forward(images)  # type: ignore[no-untyped-call]  # of torch
+        return found.unflatten(1, (2, LENGTH)).softmax(1)
+
+
+def test_probabilities_of_classes_at_each_pixel_are_no_attention(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Pixels(nn.Flatten(2), nn.Conv1d(3, 2 * LENGTH, 1), nn.Linear(LENGTH**2, LENGTH))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(6):
+            images = torch.randn(8, 3, LENGTH, LENGTH)
+            optimizer.zero_grad()
+            nn.functional.nll_loss(model(images).log(), (images.mean(1) > 0).long()).backward()
+            optimizer.step()
+    assert "attention-saturated" not in [one.kind for one in open_run(tmp_path / "run").model().findings()]

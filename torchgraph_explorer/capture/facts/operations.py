@@ -66,7 +66,7 @@ class Operations:
         elif name in _VIEWS:
             self._note_view(tuple(given[0].shape), tuple(result.shape), call)
         elif name in _SOFTMAXES:
-            self._note_weights(plain(result), call)
+            self._note_weights(plain(result), call, dimension=given[1])
         elif name.startswith(_ATTENTIONS):
             self._note_attention(_arguments(operation, given, named), call)
         else:
@@ -99,7 +99,10 @@ class Operations:
         elif noise is not None and noise[0] == id(given[0]) and _is_number(given[1], noise[1]):
             self._add(Operation("dropout", numbers=(1 - noise[1],)), call)
 
-    def _note_weights(self, weights: Tensor, call: int | None) -> None:
+    def _note_weights(self, weights: Tensor, call: int | None, *, dimension: int) -> None:
+        """Weights of attention sum to one over the keys. Others do over classes, say, at each pixel of an image."""
+        if dimension not in {-1, weights.dim() - 1}:
+            return
         length = weights.shape[-1] if weights.dim() > 2 else 0
         if not LEAST_LENGTH <= length == weights.shape[-2] or type(weights) not in ORDINARY or weights.is_meta:
             return
