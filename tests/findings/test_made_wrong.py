@@ -379,6 +379,23 @@ def test_a_learning_rate_at_few_recorded_steps_is_gone_for_half_of_all(
     assert ("learning-rate-gone" in {one.kind for one in findings}) == is_told
 
 
+@pytest.mark.parametrize(("falls", "is_told"), [(False, True), (True, False)])
+def test_a_thousandth_of_the_rate_is_gone_where_the_loss_stays(*, falls: bool, is_told: bool, tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 1e-3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 if step < 20 else 1e-3)
+    noise = torch.randn(120)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for step in range(120):
+            optimizer.zero_grad()
+            squares(model).backward()
+            optimizer.step()
+            schedule.step()
+            watcher.log({"loss": 2 + 0.05 * float(noise[step]) - (min(step, 20) / 20 if falls else 0)})
+    findings = open_run(str(tmp_path / "run")).model().findings()
+    assert [one.step for one in findings if one.kind == "learning-rate-gone"] == ([20] if is_told else [])
+
+
 # Modules made after the optimizer
 
 

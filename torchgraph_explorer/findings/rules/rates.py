@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.loss import is_solved
+from torchgraph_explorer.findings.rules.loss import is_flat, is_solved, judged
 from torchgraph_explorer.findings.rules.ratios import measured_ratios
-from torchgraph_explorer.findings.rules.rule import finding, held
-from torchgraph_explorer.findings.rules.updates import SMALL_RATIO
+from torchgraph_explorer.findings.rules.rule import Rows, finding, held
+from torchgraph_explorer.findings.rules.updates import SLOW_RATIO, SMALL_RATIO
 
 GONE = 1.0001e-4
 """Share of the largest rate before, and some rounding. Usual updates are 1e-4 to 1e-2 of the weights: of so much less,
 float32 keeps hardly anything."""
+
+FALLEN = 1.0001e-2
+"""The same if the updates are then below `SLOW_RATIO` of the weights, and the loss stays where it began."""
 
 HELD = 0.5
 """Share of the recorded steps, and of all between them, up to the last one. A schedule that ends at zero is there for
@@ -32,11 +36,10 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
     if len(rows) < LEAST_STEPS:
         return
     rates = np.array([_largest_rate(evidence, row) for row in rows])
-    largest = np.maximum.accumulate(rates)
-    kept = held(rates <= GONE * largest, share=HELD)
-    if kept is None or not kept[0] or not _last_long(evidence, [rows[at] for at in kept]):
-        return
-    if not _are_small(evidence, [rows[at] for at in kept]):
+    kept, limit = _kept(evidence, rows, rates, limit=GONE, ratio=SMALL_RATIO), GONE
+    if kept is None and (loss := judged(evidence)) is not None and is_flat(loss):
+        kept, limit = _kept(evidence, rows, rates, limit=FALLEN, ratio=SLOW_RATIO), FALLEN
+    if kept is None:
         return
     first, most = int(kept[0]), int(rates.argmax())
     yield finding(
@@ -47,11 +50,25 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
         rows=[rows[at] for at in kept],
         numbers={"largest_rate": rates[most], "rate": rates[first], "last_rate": rates[-1], "steps": len(kept)},
         text=f"The learning rate falls from {rates[most]:.3g} at step {evidence.steps[rows[most]]} to "
-        f"{rates[first]:.3g} at step {evidence.steps[rows[first]]}, and stays below {GONE:.0e} of what it was: "
+        f"{rates[first]:.3g} at step {evidence.steps[rows[first]]}, and stays below {limit:.0e} of what it was: "
         f"{len(kept)} of {len(rows)} recorded updates change next to nothing.",
         advice="If the schedule counts epochs, call its `step()` once an epoch and not at each batch, or give it "
         "numbers of steps. Look for a factor that is applied again and again.",
     )
+
+
+def _kept(
+    evidence: Evidence, rows: list[int], rates: npt.NDArray[np.float64], *, limit: float, ratio: float
+) -> Rows | None:
+    """Which of `rows` have a rate of at most `limit` of the largest one before; None if that is no half of the run.
+
+    Nor if their updates, as far as they are known, come to `ratio` of the weights.
+    """
+    kept = held(rates <= limit * np.maximum.accumulate(rates), share=HELD)
+    if kept is None or not kept[0]:
+        return None
+    at = [rows[one] for one in kept]
+    return kept if _last_long(evidence, at) and _are_small(evidence, at, ratio=ratio) else None
 
 
 def _last_long(evidence: Evidence, rows: list[int]) -> bool:
@@ -64,8 +81,8 @@ def _largest_rate(evidence: Evidence, row: int) -> float:
     return max(one.learning_rate for one in facts_at(evidence, row).groups if one.learning_rate is not None)
 
 
-def _are_small(evidence: Evidence, rows: list[int]) -> bool:
-    """Whether the updates at these rows, half of them at least, teach nothing, as far as they were measured."""
+def _are_small(evidence: Evidence, rows: list[int], *, ratio: float) -> bool:
+    """Whether the updates at these rows, half of them at least, are below this, as far as they were measured."""
     ratios = measured_ratios(evidence)[rows]
     known = ratios[np.isfinite(ratios)]
-    return not len(known) or bool(np.median(known) < SMALL_RATIO)
+    return not len(known) or bool(np.median(known) < ratio)
