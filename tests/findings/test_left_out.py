@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +11,7 @@ from typing import Any, cast
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tests.findings.test_made_wrong import found, kinds, sgd
 
@@ -123,6 +125,56 @@ def test_parameters_around_layers_that_are_trained_are_no_backbone(
     optimizer = torch.optim.SGD([one for name, one in model.named_parameters() if wanted(name)], 0.1)
     told = kinds(found(tmp_path, model, optimizer, loss=squares))
     assert told[0] == ("not-in-optimizer", severity, "", 0)
+
+
+# Layers that run without a graph
+
+
+class Adapted(nn.Module):
+    """A frozen layer, and a small one beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base, self.adapter = nn.Linear(8, 32).requires_grad_(False), nn.Linear(8, 32, bias=False)
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = nn.functional.linear(inputs, self.base.weight, self.base.bias)
+        return (values + self.adapter(inputs)) * self.scale
+
+
+class Checkpointed(nn.Module):
+    """A body in a checkpoint of which torch's old kind passes no gradient to, and a head."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body, self.head = body, nn.Linear(32, 3)
+        self.is_reentrant = True
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = checkpoint(self.body, inputs, use_reentrant=self.is_reentrant)
+        result: Tensor = self.head(values.relu())
+        return result
+
+
+@pytest.mark.parametrize("way", ["frozen one by one", "not reentrant", "all of it", "not given to the optimizer"])
+def test_an_adapter_in_a_checkpoint_without_gradients_is_told(way: str, tmp_path: Path) -> None:
+    model = Checkpointed(nn.Sequential(nn.Linear(8, 32)) if way == "all of it" else Adapted())
+    model.is_reentrant = way != "not reentrant"
+    given = model.head if way == "not given to the optimizer" else model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that inputs require no gradient
+        told = found(tmp_path, model, sgd(given), loss=squares)
+    severity = [one.severity for one in told if one.kind == "no-gradient"]
+    assert (
+        severity
+        == {
+            "frozen one by one": ["warning", "warning"],
+            "not reentrant": [],
+            "all of it": ["info"],
+            "not given to the optimizer": ["info", "info"],
+        }[way]
+    )
 
 
 # Optimizers that never step

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -36,24 +38,92 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             advice="Look for a missing `backward()`, and for `.detach()`, `.item()`, `.data` or a new "
             "`torch.tensor(...)` between the model and the loss.",
         )
-    for module, weights in _without_gradient(evidence).items():
+    without = _without_gradient(evidence)
+    chosen = _chosen(evidence, without)
+    for module, weights in without.items():
         if module not in evidence.places.called:
             continue
         # What stands for masked inputs is used where something is masked: a transformer is fine-tuned without.
         is_meant = all("mask" in one.info.path for one in weights)
-        is_in_graph = _output_requires_grad(evidence, module)
+        is_missed = _output_requires_grad(evidence, module) or module in chosen
         yield finding(
             evidence,
             "no-gradient",
-            "warning" if is_in_graph and not is_meant else "info",
+            "warning" if is_missed and not is_meant else "info",
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": len(weights)},
-            text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back.",
+            text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back."
+            f"{_CHOSEN if module in chosen else ''}",
             advice="Look for `.detach()`, `.item()`, `.data`, `torch.no_grad()`, or a result that the loss does not "
-            "depend on. If it is frozen on purpose, set `requires_grad=False`.",
+            "depend on. If it is frozen on purpose, set `requires_grad=False`."
+            f"{_CHECKPOINT if module in chosen else ''}",
         )
     yield from _zeros(evidence)
+
+
+_CHOSEN = (
+    " It runs without recording what a gradient would need, as under `no_grad`, although an optimizer has these "
+    "parameters, and most of the others that run so were frozen one by one."
+)
+_CHECKPOINT = (
+    " In a checkpoint, pass `use_reentrant=False`, or let what goes in require a gradient: "
+    "`model.enable_input_require_grads()`."
+)
+
+
+def _chosen(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
+    """Modules that run without a graph, among others that were frozen: what is left was chosen, as adapters are.
+
+    Of all parameters in the outermost module that runs so, most elements are frozen, and an optimizer that steps has
+    the others.
+    """
+    held = {
+        name for facts in evidence.training if facts is not None for group in facts.groups for name in group.parameters
+    }
+    frozen, left = Counter[str](), Counter[str]()
+    tops: dict[str, str] = {}
+    is_held: dict[str, bool] = {}
+    missed = {_name(one) for of in without.values() for one in of}
+    for one in evidence.places.weights():
+        module = _called(evidence, one.module.name)
+        if not _runs_without_graph(evidence, module):
+            continue
+        top = _top_without_graph(evidence, module)
+        if not one.info.requires_grad:
+            frozen[top] += _size(one)
+        elif _name(one) in missed:
+            tops[module] = top
+            left[top] += _size(one)
+            if _name(one) not in held:
+                is_held[top] = False
+    return {module for module, top in tops.items() if frozen[top] > left[top] and is_held.get(top, True)}
+
+
+def _called(evidence: Evidence, module: str) -> str:
+    """It, or the innermost module around it that is called: one may use the weights of another that is not."""
+    while module and module not in evidence.places.called:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def _top_without_graph(evidence: Evidence, module: str) -> str:
+    """The outermost module around `module` that runs so, too."""
+    while (above := module.rpartition(".")[0]) and _runs_without_graph(evidence, above):
+        module = above
+    return module
+
+
+def _runs_without_graph(evidence: Evidence, module: str) -> bool:
+    return module in evidence.places.called and module not in evidence.places.differentiable
+
+
+def _name(weight: Weight) -> str:
+    return f"{weight.module.name}.{weight.info.path}".removeprefix(".")
+
+
+def _size(weight: Weight) -> int:
+    return math.prod(size or 1 for size in weight.info.shape)
 
 
 def _zeros(evidence: Evidence) -> Iterator[Finding]:
