@@ -424,13 +424,14 @@ def test_latents_that_say_nothing_are_told(
 # Frozen layers
 
 
-def backbone(*, layers: int = 2, begin: Callable[[Tensor], object] = lambda _: None) -> nn.Sequential:
+def backbone(*, layers: int = 2, width: int = 64, begin: Callable[[Tensor], object] = lambda _: None) -> nn.Sequential:
     """Layers that are frozen, and one that is trained."""
-    frozen = [nn.Linear(8 if at == 0 else 64, 64) for at in range(layers)]
+    torch.manual_seed(0)
+    frozen = [nn.Linear(8 if at == 0 else width, width) for at in range(layers)]
     for one in frozen:
         begin(one.weight)
         one.requires_grad_(False)
-    return nn.Sequential(*frozen, nn.Tanh(), nn.Linear(64, 5))
+    return nn.Sequential(*frozen, nn.Tanh(), nn.Linear(width, 5))
 
 
 @pytest.mark.parametrize(
@@ -438,6 +439,12 @@ def backbone(*, layers: int = 2, begin: Callable[[Tensor], object] = lambda _: N
     [
         pytest.param(backbone(), [("info", "0")], id="as made"),
         pytest.param(backbone(begin=nn.init.xavier_normal_), [], id="otherwise"),
+        pytest.param(backbone(layers=8, width=8), [("info", "0")], id="as made, of few elements"),
+        pytest.param(
+            backbone(layers=8, width=8, begin=lambda one: one.data.add_(0.1 * torch.randn_like(one))),
+            [],
+            id="trained, of few elements",
+        ),
         pytest.param(backbone(layers=1), [], id="one layer"),
         pytest.param(network(5), [], id="trained"),
     ],

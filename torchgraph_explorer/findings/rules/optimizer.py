@@ -322,10 +322,21 @@ def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
     if column is None or evidence.places.class_of(weight.module.name) not in _MADE_UNIFORM or inputs < 1:
         return False
     at = int(np.flatnonzero(evidence.is_there[:, column])[row])
-    spread, size = (float(evidence.column(name, column)[at]) for name in ("std", "absolute_mean"))
-    is_even = abs(size / spread - _UNIFORM) < 0.02 if spread > 0 else False
-    return is_even and abs(spread * np.sqrt(3 * inputs) - 1) < 0.1
+    names = ("std", "absolute_mean", "min", "max", "sampled")
+    spread, size, least, most, count = (float(evidence.column(name, column)[at]) for name in names)
+    if not spread > 0:
+        return False
+    uneven, off = abs(size / spread - _UNIFORM), abs(spread * np.sqrt(3 * inputs) - 1)
+    if uneven < 0.02 and off < 0.1:
+        return True
+    # Of few elements, this may be by chance. They are told by the largest one, which comes near the bound.
+    edge = max(-least, most) * np.sqrt(inputs)
+    is_near = count >= LEAST_DRAWN and 1 - 12 / count < edge < 1.005
+    return bool(is_near and uneven < 0.9 / np.sqrt(count) and off < 1.4 / np.sqrt(count))
 
+
+LEAST_DRAWN = 64
+"""Elements of a small matrix that tell how it was made."""
 
 _MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 
