@@ -16,6 +16,8 @@ from torchgraph_explorer.finding import Finding
 
 pytestmark = pytest.mark.slow
 
+torch.manual_seed(0)  # models are made as this file is read
+
 Step = Callable[[nn.Module, int], Tensor]
 """The loss of a model at a step."""
 
@@ -426,7 +428,6 @@ def test_latents_that_say_nothing_are_told(
 
 def backbone(*, layers: int = 2, width: int = 64, begin: Callable[[Tensor], object] = lambda _: None) -> nn.Sequential:
     """Layers that are frozen, and one that is trained."""
-    torch.manual_seed(0)
     frozen = [nn.Linear(8 if at == 0 else width, width) for at in range(layers)]
     for one in frozen:
         begin(one.weight)
