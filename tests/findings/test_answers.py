@@ -44,6 +44,23 @@ class Attention(nn.Module):
         return result
 
 
+class Relative(Attention):
+    """Adds logits of relative positions, which are put in order by one more column and a view."""
+
+    def __init__(self, widen: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.widen, self.distances = widen, nn.Parameter(torch.randn(LENGTH, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = map(self.heads, self.qkv(x).chunk(3, -1))
+        distances = self.widen(query @ self.distances.T)
+        n, heads, rows, columns = distances.shape
+        distances = distances.view(n, heads, columns, rows)[:, :, 1:]
+        logits = (query @ key.mT + distances) * self.scale + torch.full((LENGTH, LENGTH), -math.inf).triu(1)
+        result: Tensor = (logits.softmax(-1) @ value).transpose(1, 2).reshape(x.shape)
+        return result
+
+
 class Fused(nn.Module):
     """The same by torch's function."""
 
@@ -575,6 +592,10 @@ SOUND: dict[str, Loop] = {
     "a copy": translation(given="a copy"),
     "an autoencoder": translation(given="nothing"),
     "padding that does not count": padded(ignore_index=PADDING),
+    "relative positions behind a pad": language(lambda: Relative(lambda x: F.pad(x, (1, 0)))),
+    "relative positions behind zeros": language(
+        lambda: Relative(lambda x: torch.cat([x.new_zeros(*x.shape[:3], 1), x], -1))
+    ),
     "states side by side": states(lambda h: torch.cat([h[0], h[1]], 1)),
     "one error for one target": numbers(lambda found, wanted: huber(found[:, 0], wanted)),
     "one target for all": numbers(
