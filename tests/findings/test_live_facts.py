@@ -182,8 +182,8 @@ def closures_in_turn(model: Any) -> Iterator[object]:
         yield [one.step(partial(closure, one)) for one in optimizers]
 
 
-def clipped(model: Any, limit: float) -> Iterator[object]:
-    optimizer = sgd(model)
+def clipped(model: Any, limit: float, optimizer: torch.optim.Optimizer | None = None) -> Iterator[object]:
+    optimizer = optimizer or sgd(model)
     while True:
         optimizer.zero_grad()
         loss_of(model).backward()
@@ -279,6 +279,11 @@ FAULTY: dict[str, tuple[Loop, str, str | None]] = {
         None,
     ),
     "a limit of 0.001 for the gradient": (lambda model: clipped(model, 1e-3), "clipping-always", None),
+    "a limit of 0.00001 for the gradient in Adam": (
+        lambda model: clipped(model, 1e-5, torch.optim.Adam(model.parameters())),
+        "clipping-always",
+        None,
+    ),
     "a weight decay of 1 in SGD": (lambda model: plain(model, weight_decay=1.0), "weight-decay-dominates", None),
     "a weight decay of 20 in AdamW": (
         lambda model: plain(model, torch.optim.AdamW(model.parameters(), 5e-3, weight_decay=20)),
@@ -308,6 +313,9 @@ HEALTHY: dict[str, Loop] = {
     "LBFGS": by_closure,
     "optimizers that call closures in turn": closures_in_turn,
     "a limit of 1 for the gradient": lambda model: clipped(model, 1.0),
+    "a limit of 0.01 for the gradient in AdamW": lambda model: clipped(
+        model, 0.01, torch.optim.AdamW(model.parameters())
+    ),
     "a weight decay of 0.001 in SGD": lambda model: plain(model, weight_decay=1e-3),
     "a weight decay of 0.1 in AdamW": lambda model: plain(model, torch.optim.AdamW(model.parameters(), 5e-3)),
     "optimizers that are made late": made_late,

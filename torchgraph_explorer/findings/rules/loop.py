@@ -20,6 +20,12 @@ LEFTOVER_SHARE = 0.5
 CLIPPED = 0.05
 """What remains of the gradient's norm after clipping, in the median."""
 
+CLIPPED_ADAPTIVE = 1e-3
+"""The same where all optimizers divide by the usual size of gradients, from below which on it is no recipe."""
+
+ADAPTIVE = ("Adam", "Adamax", "Lion", "Muon", "RMSprop", "Adagrad", "Adadelta", "Adafactor", "LAMB", "Prodigy")
+"""Words of the names of such optimizers, as in `AdamW8bit` or `FusedAdam`."""
+
 CLIPPED_SHARE = 0.95
 """Share of the recorded steps at which it is clipped at all."""
 
@@ -129,20 +135,31 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     is_clipped = remains < 1 - TOLERANCE
     if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
         return
-    clipped = float(np.median(after))
+    clipped, is_divided = float(np.median(after)), all(_is_adaptive(facts_at(evidence, row)) for row in rows)
     yield finding(
         evidence,
         "clipping-always",
-        "warning",
+        "info" if is_divided and np.median(remains) > CLIPPED_ADAPTIVE else "warning",
         at=None,
         rows=np.array(rows)[is_clipped],
         numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
         text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
-        f"{np.median(remains):.2g} of its norm in the median. The limit, and not the learning rate, says how far each "
-        "update goes.",
+        f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
         advice=f"Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or lower the learning rate "
         "instead. If the gradients are larger than they should be, look for why.",
     )
+
+
+_LIMITED = "The limit, and not the learning rate, says how far each update goes."
+_DIVIDED = (
+    "The optimizer divides by the usual size of gradients, so that updates are no smaller; but all batches count "
+    "alike, however large their gradients are."
+)
+
+
+def _is_adaptive(facts: TrainingFacts) -> bool:
+    names = {group.optimizer.lower() for group in facts.groups}
+    return bool(names) and all(any(word.lower() in name for word in ADAPTIVE) for name in names)
 
 
 def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
