@@ -210,6 +210,53 @@ def translation(*, given: str) -> Loop:
     return make
 
 
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(WORDS, WIDTH), nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.rnn(self.embed(x))[1]
+        return result
+
+
+class Decoder(nn.Module):
+    """Is given the answers, of which it takes those before each place, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(WORDS, WIDTH), nn.GRU(WIDTH, WIDTH, batch_first=True)
+        self.head = nn.Linear(WIDTH, WORDS)
+
+    def forward(self, state: Tensor, answers: Tensor) -> Tensor:
+        found, before = [], torch.full((SAMPLES, 1), BEGIN)
+        for at in range(LENGTH):
+            values, state = self.rnn(self.embed(before), state)
+            found.append(self.head(values))
+            before = answers[:, at : at + 1]
+        return torch.cat(found, 1)
+
+
+class Reversing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = Encoder(), Decoder()
+
+    def forward(self, source: Tensor, answers: Tensor) -> Tensor:
+        result: Tensor = self.decoder(self.encoder(source), answers)
+        return result
+
+
+def reversed_text() -> tuple[nn.Module, Callable[[], Tensor]]:
+    model = Reversing()
+
+    def loss() -> Tensor:
+        source = text(LENGTH)
+        return entropy(model(source, source.flip(1)), source.flip(1))
+
+    return model, loss
+
+
 def heads_by_view(x: Tensor) -> Tensor:
     return x.reshape(len(x), 4, LENGTH, 4)
 
@@ -590,6 +637,7 @@ SOUND: dict[str, Loop] = {
     "sorted tokens": sorting,
     "a translation": translation(given="those before"),
     "a copy": translation(given="a copy"),
+    "answers that are handed over, the same tokens in another order": reversed_text,
     "an autoencoder": translation(given="nothing"),
     "padding that does not count": padded(ignore_index=PADDING),
     "relative positions behind a pad": language(lambda: Relative(lambda x: F.pad(x, (1, 0)))),

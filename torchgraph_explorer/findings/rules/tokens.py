@@ -234,9 +234,27 @@ def _is_embedded(evidence: Evidence, column: int) -> bool:
         if all(
             np.array_equal(evidence.column(name, column), evidence.column(name, other), equal_nan=True)
             for name in ("mean", "std", "count", "max")
-        ):
+        ) and not _goes_elsewhere(evidence, column, other):
             return True
     return False
+
+
+def _goes_elsewhere(evidence: Evidence, column: int, other: int) -> bool:
+    """Whether other inputs of the model go to where the series `other` is, and the one of `column` does not.
+
+    Two inputs may have the same elements in another order, as where a sequence is to be reversed.
+    """
+    graph, calls = evidence.places.graph, evidence.places.calls
+    series = evidence.series[other]
+    number = next((at for at, one in enumerate(calls) if (one.module, one.call) == (series.module, series.call)), None)
+    if graph is None or number is None:
+        return False
+    while calls[number].parent not in {0, None}:
+        number = calls[number].parent or 0
+    nodes = graph.nodes
+    sources = [nodes[one.source] for one in graph.edges if nodes[one.target].call == number]
+    given = {one.tensor.path for one in sources if one.kind == "input" and one.inside == 0 and one.tensor is not None}
+    return bool(given) and evidence.series[column].path not in given
 
 
 def _has_matrix(evidence: Evidence, module: str) -> bool:
