@@ -49,13 +49,14 @@ class Relative(Attention):
 
     def __init__(self, widen: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.widen, self.distances = widen, nn.Parameter(torch.randn(LENGTH, 4))
+        self.widen, self.distances = widen, nn.Parameter(torch.randn(2 * LENGTH - 1, 4))
 
     def forward(self, x: Tensor) -> Tensor:
         query, key, value = map(self.heads, self.qkv(x).chunk(3, -1))
-        distances = self.widen(query @ self.distances.T)
-        n, heads, rows, columns = distances.shape
-        distances = distances.view(n, heads, columns, rows)[:, :, 1:]
+        distances = query @ self.distances.T
+        wider = self.widen(distances)
+        n, heads, rows, columns = wider.shape
+        distances = wider.view(n, heads, columns, rows)[:, :, 1:].view_as(distances)[..., :LENGTH]
         logits = (query @ key.mT + distances) * self.scale + torch.full((LENGTH, LENGTH), -math.inf).triu(1)
         result: Tensor = (logits.softmax(-1) @ value).transpose(1, 2).reshape(x.shape)
         return result

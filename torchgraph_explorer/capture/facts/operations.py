@@ -54,7 +54,8 @@ class Operations:
         self._measure = measure
         self._seen: dict[tuple[object, ...], _Seen] = {}
         self._noise: tuple[int, float] | None = None
-        self._widened: tuple[int, int] | None = None
+        self._widened: tuple[int, int, tuple[int, ...]] | None = None
+        self._skewed: set[tuple[int, ...]] = set()
 
     def note(
         self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
@@ -85,14 +86,16 @@ class Operations:
         before = max(parts, key=Tensor.numel).shape
         wider = [at for at, (old, new) in enumerate(zip(before, result.shape, strict=False)) if old != new]
         is_one = len(before) == result.dim() and len(wider) == 1 and result.shape[wider[0]] - before[wider[0]] == 1
-        self._widened = (id(result), wider[0]) if is_one else None
+        self._widened = (id(result), wider[0], tuple(before)) if is_one else None
 
     def _note_view(self, given: Tensor, after: tuple[int, ...], call: int | None) -> None:
         before = tuple(given.shape)
         widened, self._widened = self._widened, None
         if widened is not None and widened[0] == id(given) and _is_skewed(before, after, widened[1]):
+            self._skewed.add(widened[2])
             return
-        if swaps_sizes(before, after):
+        is_put_back = after in self._skewed  # without the place that was added, it gets the sizes that it had
+        if swaps_sizes(before, after) and not is_put_back:
             self._add(Operation("view", before=before, after=after), call)
 
     def _note_positions(self, given: Sequence[Any], call: int | None) -> None:
