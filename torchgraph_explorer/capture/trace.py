@@ -240,7 +240,7 @@ class Trace(TorchDispatchMode):
             if not any(tensor is one for one in written):
                 self._origins[tensor] = self._origins[plain(tensor)] = self._made(inside, sources)
 
-    def _made(self, inside: _Inside, sources: frozenset[int]) -> Origins:
+    def _made(self, inside: Inside, sources: frozenset[int]) -> Origins:
         """Of a tensor that was made from `sources` just now."""
         return unvisited((self._time, unvisited({inside.level: sources}), {}))
 
