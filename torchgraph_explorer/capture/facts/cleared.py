@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from torch import Tensor
 
 from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.snapshot import Snapshot, version_of
@@ -34,7 +36,7 @@ class ClearedGradients:
             elif all(gradient_of(parameters[key][1]) is None for key in self._with_gradient):
                 self._cleared += 1
         if self._is_known:
-            self._before = _gradients(parameters)
+            self._before = {key: _written(one) for key, one in _gradients(parameters)}
 
     def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
         """It has ended, in a step with these calls so far."""
@@ -43,8 +45,10 @@ class ClearedGradients:
         if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
             self.forget()
             return
-        # `torch.autograd.grad` leaves none: what is there may be from before the last update.
-        self._with_gradient = tuple(key for key, one in _gradients(parameters).items() if one != self._before.get(key))
+        before = self._before  # `torch.autograd.grad` leaves none: what is there may be from before the last update
+        self._with_gradient = tuple(
+            key for key, one in _gradients(parameters) if key not in before or before[key] != _written(one)
+        )
         self._witness = self._gradient = None
         if self._with_gradient:
             key = self._with_gradient[0]
@@ -74,7 +78,13 @@ class ClearedGradients:
         return snapshot.is_still(parameters[key][1])
 
 
-def _gradients(parameters: Named) -> dict[int, tuple[int, int]]:
-    """By parameter: which gradient it has, and how often that was written to."""
-    gradients = ((key, gradient_of(one)) for key, (_, one) in parameters.items())
-    return {key: (id(one), version_of(one)) for key, one in gradients if one is not None}
+def _gradients(parameters: Named) -> Iterator[tuple[int, Tensor]]:
+    """Those that there are, by parameter."""
+    for key, (_, parameter) in parameters.items():
+        if (gradient := gradient_of(parameter)) is not None:
+            yield key, gradient
+
+
+def _written(gradient: Tensor) -> tuple[int, int]:
+    """Which one it is, and how often it was written to."""
+    return id(gradient), version_of(gradient)

@@ -37,12 +37,12 @@ class Participation:
 
     def after_backward(self, parameters: Named, modules: Iterable[nn.Module]) -> None:
         """A backward pass has ended, in a step in which `modules` were called."""
+        missed = [
+            (key, name) for key, (name, one) in parameters.items() if one.requires_grad and gradient_of(one) is None
+        ]
+        modules = modules if missed else ()
         called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
-        self.without_gradient = few(
-            name
-            for key, (name, one) in parameters.items()
-            if key in called and one.requires_grad and gradient_of(one) is None
-        )
+        self.without_gradient = few(name for key, name in missed if key in called)
 
     def look_for_remade(self, parameters: Named, model: nn.Module) -> None:
         """A backward pass has ended, in a step of `model` that began with `parameters`."""
