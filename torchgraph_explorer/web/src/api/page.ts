@@ -130,10 +130,10 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       compare: async (model, other) =>
         found(comparisons.find((one) => isNamed(one, model, other)), `comparison of ${model.run} with ${other.run}`).answer,
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),
-      changes: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
-      related: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
-      calls: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
-      cooccurring: async () => Promise.reject(new Error(NOT_ON_A_PAGE)),
+      changes: notOnPage,
+      related: notOnPage,
+      calls: notOnPage,
+      cooccurring: notOnPage,
       xray: async (model, wanted) => xrayIn(packed, find(model), wanted),
       tensors: async (model, version) => (version === NOTHING_KEPT.version ? (find(model).tensors?.kept ?? NOTHING_KEPT) : null),
       tensor: async (model, wanted) => ofKept(find(model), (kept, prefix) => partIn(packed, prefix, kept, wanted)),
@@ -141,6 +141,10 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       tensorLine: async (model, wanted) => ofKept(find(model), (kept, prefix) => lineIn(packed, prefix, kept, wanted)),
     },
   };
+}
+
+async function notOnPage(): Promise<never> {
+  throw new Error(NOT_ON_A_PAGE);
 }
 
 function ofKept<T>({tensors, number}: OpenModel, read: (kept: PageTensors, prefix: string) => T): T {

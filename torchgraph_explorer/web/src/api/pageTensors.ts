@@ -1,5 +1,6 @@
 /** The kept tensors that an exported page has in it: what `server/page/tensors.py` wrote. */
 
+import {group} from 'd3-array';
 import type {PackedArray, Packed} from './pack';
 import {PackError} from './pack';
 import {selected, spansOf, summaryOf} from './selection';
@@ -95,13 +96,10 @@ export function graphIn({graphs, graph_of}: PageTensors, step: number): TensorGr
 function categoryRows({numbers, size, facts}: Found): {category: string; row: number[]}[] {
   const batch = facts.batch_dim;
   if (batch === null || facts.categories.length === 0) throw new Error('The samples of this tensor have no categories.');
-  const means = new Map<string, number[]>();
-  facts.categories.forEach((category, at) => {
-    const sample = selected(numbers, size, size.map((length, dim) => (dim === batch ? [at, at + 1] : [0, length])), [], Infinity).values;
-    means.set(category, [...(means.get(category) ?? []), summaryOf(sample).mean ?? NaN]);
-  });
-  return [...means].map(([category, own]) => {
-    const {mean, std} = summaryOf(Float64Array.from(own));
+  const meanOf = (at: number): number =>
+    summaryOf(selected(numbers, size, size.map((length, dim) => (dim === batch ? [at, at + 1] : [0, length])), [], Infinity).values).mean ?? NaN;
+  return [...group(facts.categories.keys(), (at) => facts.categories[at] as string)].map(([category, own]) => {
+    const {mean, std} = summaryOf(Float64Array.from(own, meanOf));
     return {category, row: [own.length, mean ?? NaN, std ?? NaN]};
   });
 }

@@ -1,5 +1,7 @@
 /** Which tensors of a step hold NaN or infinity that should not be there, and what is marked because of them. */
 
+import {group} from 'd3-array';
+import {STATISTICS} from '../api/types';
 import type {HiddenTensor, ModuleGraph, Node, SeriesInfo, SeriesName, StepStatistics} from '../api/types';
 import {callKey} from './keys';
 import type {NodeKey} from './keys';
@@ -41,11 +43,10 @@ function hiddenTensor({has_nan: hasNan, has_infinite: hasInfinite, ...name}: Hid
   return {name, hasNan, hasInfinite};
 }
 
-const WIDTH = 12;
-const NAN = 2; // and +∞ and −∞ beside it
+const NAN = STATISTICS.indexOf('nan'); // and +∞ and −∞ beside it
 
 function isBad(statistics: Float32Array, row: number): boolean {
-  const at = row * WIDTH + NAN;
+  const at = row * STATISTICS.length + NAN;
   return statistics[at]! > 0 || statistics[at + 1]! > 0 || statistics[at + 2]! > 0;
 }
 
@@ -125,12 +126,7 @@ function labelled(one: BadTensor, parameters: ReadonlyMap<string, readonly strin
 }
 
 function callsByModule(graph: ModuleGraph): Map<string, number[]> {
-  const found = new Map<string, number[]>();
-  graph.calls.forEach(({module}, call) => {
-    const name = graph.modules[module]?.name ?? '';
-    found.set(name, [...(found.get(name) ?? []), call]);
-  });
-  return found;
+  return group(graph.calls.keys(), (call) => graph.modules[graph.calls[call]!.module]?.name ?? '');
 }
 
 function markModule(modules: Map<string, Mark>, one: BadTensor): void {
@@ -148,12 +144,7 @@ function markCall({calls}: Marks, graph: ModuleGraph, {number, one, isInside}: {
 
 /** By call and path, for the round nodes: inputs and outputs of the open call, and attached tensors. */
 function tensorsByKey(bad: readonly BadTensor[]): Map<string, BadTensor[]> {
-  const found = new Map<string, BadTensor[]>();
-  for (const one of bad) {
-    const key = tensorKey(`${one.name.module}#${one.name.call}`, one.name.role, one.name.path);
-    found.set(key, [...(found.get(key) ?? []), one]);
-  }
-  return found;
+  return group(bad, ({name: {module, call, role, path}}) => tensorKey(`${module}#${call}`, role, path));
 }
 
 function tensorKey(call: NodeKey, role: string, path: string): string {

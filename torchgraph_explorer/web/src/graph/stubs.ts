@@ -1,5 +1,6 @@
 /** Where the labels of stubs stand: at a target the names of its sources, at a source how many targets it has. */
 
+import {group} from 'd3-array';
 import type {Layout, ModuleGraph, PlacedEdge, PlacedNode} from '../api/types';
 
 /** Stubs that arrive at a node and share a label. */
@@ -32,7 +33,7 @@ const GAP = 5;
 
 /** One label per source, as far as there is room beside the target; the last one then stands for all others. */
 export function arrivalsOf(graph: ModuleGraph, {nodes, edges}: Layout): Arrival[] {
-  const byTarget = groupBy(stubsIn(edges), (edge) => endOf(graph, edge, 'target'));
+  const byTarget = group(stubsIn(edges), (edge) => endOf(graph, edge, 'target'));
   return nodes.flatMap((placed) => {
     const rows = labelRows(byTarget.get(placed.node) ?? [], placed);
     return rows.map((some, i) => ({
@@ -45,7 +46,7 @@ export function arrivalsOf(graph: ModuleGraph, {nodes, edges}: Layout): Arrival[
 }
 
 export function departuresOf(graph: ModuleGraph, {nodes, edges}: Layout): Departure[] {
-  const bySource = groupBy(stubsIn(edges), (edge) => endOf(graph, edge, 'source'));
+  const bySource = group(stubsIn(edges), (edge) => endOf(graph, edge, 'source'));
   return nodes.flatMap(({node, x, y, width}) => {
     const some = bySource.get(node);
     if (some === undefined) return [];
@@ -73,14 +74,4 @@ function labelRows(edges: readonly number[], {height}: PlacedNode): number[][] {
 function beside({x, y, width}: PlacedNode, row: number): Pick<Arrival, 'from' | 'to'> {
   const [left, height] = [x - width / 2, y + row * STUB_HEIGHT];
   return {from: [left - ARROW, height], to: [left - 1, height]};
-}
-
-function groupBy(edges: readonly number[], keyOf: (edge: number) => number): Map<number, number[]> {
-  const found = new Map<number, number[]>();
-  for (const edge of edges) {
-    const known = found.get(keyOf(edge));
-    if (known) known.push(edge);
-    else found.set(keyOf(edge), [edge]);
-  }
-  return found;
 }

@@ -1,5 +1,6 @@
 /** Facts of the samples of each category over steps: a line for each category, all on one scale. Pure. */
 
+import {group} from 'd3-array';
 import type {TensorLine} from '../api/tensors';
 import {linePlot} from './linePlot';
 import type {LinePlot} from './linePlot';
@@ -33,8 +34,7 @@ export function categoryPlot(line: TensorLine, column: string, box: {width: numb
   const means = line.columns.get('mean') ?? new Float64Array(0);
   // One sample does not differ from others.
   const of = (line.columns.get(column) ?? means).map((one, i) => (column === 'std' && (counts[i] as number) < 2 ? NaN : one));
-  const rows = new Map<string, number[]>();
-  line.categories.forEach((category, i) => rows.set(category, [...(rows.get(category) ?? []), i]));
+  const rows = group(line.categories.keys(), (i) => line.categories[i] as string);
   const latest = (at: number[]): number => at.map((i) => means[i] as number).filter(Number.isFinite).at(-1) ?? -Infinity;
   const sorted = [...rows].sort(([, a], [, b]) => latest(b) - latest(a));
   const drawn = sorted.slice(0, MOST_LINES);

@@ -1,5 +1,6 @@
 /** How kept tensors are named and grouped. Pure. */
 
+import {group} from 'd3-array';
 import type {KeptInfo, KeptTensors, TensorKey} from '../api/tensors';
 import {tensorNameOf} from '../graph/labels';
 import type {ModuleGraph} from '../api/types';
@@ -40,12 +41,7 @@ export interface Kept {
 
 /** The tensors of a catalogue: modules in the order of keeping, and in each inputs, parameters, outputs and what was attached. */
 export function tensorsOf({tensors}: KeptTensors): Map<TensorId, Kept> {
-  const variants = new Map<TensorId, KeptInfo[]>();
-  for (const one of tensors) {
-    const id = idOf(one);
-    variants.set(id, [...(variants.get(id) ?? []), one]);
-  }
-  return new Map([...variants].map(([id, of]) => [id, {id, info: of.find(({kind}) => kind === 'value') ?? (of[0] as KeptInfo), variants: of}]));
+  return new Map([...group(tensors, idOf)].map(([id, of]) => [id, {id, info: of.find(({kind}) => kind === 'value') ?? (of[0] as KeptInfo), variants: of}]));
 }
 
 /** Tells what was kept of a tensor apart: `value`, `gradient`, `optimizer_grad`, `loss:actor`. The same for all tensors. */

@@ -1,5 +1,6 @@
 /** Numbers as colours: signed ones diverge from zero, and what is not finite stands out. Pure. */
 
+import {group} from 'd3-array';
 import type {Bounds, Numbers, Summary, TensorPart, WantedPart} from '../api/tensors';
 
 export type Rgb = readonly [red: number, green: number, blue: number];
@@ -117,9 +118,8 @@ export function summaryOf(values: ArrayLike<number>): Summary {
 
 /** Of each category: how many of the values have it, and the mean of those that are finite. In the order of the largest mean. */
 export function byCategory(values: ArrayLike<number>, categories: readonly string[]): {category: string; count: number; mean: number | null}[] {
-  const found = new Map<string, number[]>();
-  categories.forEach((category, i) => found.set(category, [...(found.get(category) ?? []), values[i] as number]));
-  const rows = [...found].map(([category, own]) => ({category, count: own.length, mean: summaryOf(own).mean}));
+  const found = group(categories.keys(), (i) => categories[i] as string);
+  const rows = [...found].map(([category, own]) => ({category, count: own.length, mean: summaryOf(own.map((i) => values[i] as number)).mean}));
   return rows.sort((a, b) => (b.mean ?? Infinity) - (a.mean ?? Infinity));
 }
 

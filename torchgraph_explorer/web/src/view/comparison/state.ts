@@ -55,7 +55,7 @@ const opened = signal<ReadonlyMap<string, Opened>>(new Map());
 export const chosenOthers: ReadonlySignal<readonly ComparedRun[]> = computed(() => {
   const {runs, isAll} = choices.comparison.value;
   const main = {run: choices.run.value ?? '', model: choices.model.value ?? ''};
-  const all = isAll ? matching(known.value ?? [], main.model, runFilter.value) : filtered(runs, hostRunFilter.value).runs;
+  const all = isAll ? runsMatching(known.value ?? [], main.model, runFilter.value) : filtered(runs, hostRunFilter.value).runs;
   return all.filter((one) => !isSame(one, main));
 });
 
@@ -66,7 +66,7 @@ export const hiddenByHost: ReadonlySignal<number> = computed(() => {
 });
 
 /** Every run that matches the filter, with its model of this name, or its first. */
-function matching(all: readonly RunInfo[], model: string, filter: string): readonly ComparedRun[] {
+function runsMatching(all: readonly RunInfo[], model: string, filter: string): readonly ComparedRun[] {
   const main = choices.run.value;
   const found = filtered(all, filter).runs.filter(({run, models}) => models.length > 0 && run !== main);
   return found.slice(0, MOST_RUNS).reduce<readonly ComparedRun[]>((runs, one) => withRun(runs, {run: one.run, model: modelOf(one, model)}), []);

@@ -2,6 +2,7 @@
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
+import {group} from 'd3-array';
 import {messageOf} from '../../api/errors';
 import {keepCurrent} from '../../api/current';
 import {STATISTICS} from '../../api/types';
@@ -130,17 +131,9 @@ export const nodeMeasure: ReadonlySignal<NodeMeasure | null> = computed(
 );
 
 /** `module#call` → the series of that call, but for its parameters. */
-const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() => {
-  const found = new Map<NodeKey, SeriesInfo[]>();
-  for (const one of shown.data.value?.series ?? []) {
-    if (one.call === null) continue;
-    const key = `${one.module}#${one.call}`;
-    const group = found.get(key);
-    if (group) group.push(one);
-    else found.set(key, [one]);
-  }
-  return found;
-});
+const seriesOfCalls: ReadonlySignal<Map<NodeKey, SeriesInfo[]>> = computed(() =>
+  group((shown.data.value?.series ?? []).filter(({call}) => call !== null), ({module, call}) => `${module}#${call}`),
+);
 
 const rowOfSeries: ReadonlySignal<Map<number, number>> = computed(
   () => new Map(Array.from(shown.statistics.value?.series ?? [], (series, row) => [series, row])),

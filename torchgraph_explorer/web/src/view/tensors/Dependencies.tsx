@@ -204,13 +204,13 @@ function Boxes({known: {graph, links, drawing}, words, box, scale, selected, pat
         aria-label="Dependency graph of tensors"
       >
         <g transform={`scale(${scale.x} ${scale.y})`}>
-        {/* Below the nodes, so that a link does not strike out a name on its way. */}
-        {lines.map(({from, to, isOwn, gradient}) => (
-          <path key={`${from} ${to}`} class="dependencies-link" data-thin={!isOwn || undefined} data-cut={!gradient || undefined} d={curve(drawing.places[from]!, drawing.places[to]!)} />
-        ))}
-        {graph.nodes.map((node, i) => (
-          <Node key={node.key} number={i} {...{graph, links, drawing, selected, path, words}} />
-        ))}
+          {/* Below the nodes, so that a link does not strike out a name on its way. */}
+          {lines.map(({from, to, isOwn, gradient}) => (
+            <path key={`${from} ${to}`} class="dependencies-link" data-thin={!isOwn || undefined} data-cut={!gradient || undefined} d={curve(drawing.places[from]!, drawing.places[to]!)} />
+          ))}
+          {graph.nodes.map((node, i) => (
+            <Node key={node.key} number={i} {...{graph, links, drawing, selected, path, words}} />
+          ))}
         </g>
       </svg>
     </div>

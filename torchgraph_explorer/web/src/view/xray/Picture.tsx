@@ -215,7 +215,7 @@ function codeAt({row, column}: Place): number {
   return matrix.peek()[row * (edges.peek().length - 1) + column] ?? 0;
 }
 
-/** The step of a column that one goes to: the one on show if it is among them, else the first. */
+/** The step of a column that one goes to: the first of those it stands for. */
 function stepOf(column: number): number {
   return xray.peek()?.first[column] ?? 0;
 }
