@@ -87,7 +87,7 @@ describe('a loop', () => {
 });
 
 describe('what is seen of all calls', () => {
-  const mark = (more: Partial<Mark>): Mark => ({hasNan: false, hasInfinite: false, isGradientOnly: false, isInside: false, tensors: [], ...more});
+  const mark = (facts: Partial<Mark>): Mark => ({hasNan: false, hasInfinite: false, isGradientOnly: false, isInside: false, tensors: [], more: 0, ...facts});
 
   test('a mark tells how many hold NaN or infinity, and the first', () => {
     const marks = new Map([

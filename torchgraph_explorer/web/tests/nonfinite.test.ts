@@ -89,6 +89,12 @@ describe('what is marked', () => {
     expect(markWords(mark)).toBe('∞ in output, NaN in gradient of output, NaN in gradient of input[0]');
   });
 
+  test('names three tensors, values first, and counts the others', () => {
+    const input = (path: string): BadTensor => bad({role: 'input', path});
+    const found = [bad({kind: 'grad_norm'}), bad({}, {hasInfinite: true}), input('x'), input('y'), bad({kind: 'grad_norm', role: 'input', path: 'x'})];
+    expect(markWords(marksOf(GRAPH, found, INDEX).calls.get(1)!)).toBe('∞ in output, NaN in x, NaN in y and 2 more');
+  });
+
   test('is every call of a module for its parameter', () => {
     const marks = marksOf(GRAPH, [bad({module: 'block.act', call: null, role: 'param', path: 'weight'})], INDEX);
     expect(Object.keys(textsOf(marks)).sort()).toEqual(['#0', 'block#0', 'block.act#0', 'block.act#1']);

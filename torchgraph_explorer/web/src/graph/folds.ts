@@ -110,6 +110,7 @@ export function foldedMark(all: readonly number[], marks: ReadonlyMap<number, Ma
     isGradientOnly: own.every(({isGradientOnly}) => isGradientOnly),
     isInside: own.length === 0,
     tensors: [`${kinds} in ${found.length.toLocaleString('en')} of ${all.length.toLocaleString('en')} calls, the first is #${(first + 1).toLocaleString('en')}`],
+    more: 0,
   };
 }
 

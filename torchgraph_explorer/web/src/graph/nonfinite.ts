@@ -85,9 +85,13 @@ export interface Mark {
   isGradientOnly: boolean;
   /** Only something inside has it. */
   isInside: boolean;
-  /** What it has itself, values before gradients: `∞ in output`, `NaN in gradient of weight`. */
+  /** The first of what it has itself, values before gradients: `∞ in output`, `NaN in gradient of weight`. */
   tensors: string[];
+  /** How many it has beside these. */
+  more: number;
 }
+
+const MOST_NAMED = 3;
 
 /** What is marked in a graph. */
 export interface Marks {
@@ -108,15 +112,20 @@ export function marksOf(graph: ModuleGraph, bad: readonly BadTensor[], index: Re
   const marks: Marks = {calls: new Map(), nodes: new Map(), modules: new Map(), gives: new Set(), takes: new Set()};
   const callsOf = callsByModule(graph);
   const parameters = new Map(graph.modules.map((module) => [module.name, module.forward_parameters ?? []]));
-  for (const nameless of bad) {
+  const ordered = valuesFirst(bad);
+  for (const nameless of ordered) {
     const one = labelled(nameless, parameters);
     const {module, call, role} = one.name;
     const known = call === null ? (callsOf.get(module) ?? []) : [index.get(`${module}#${call}`)].filter((found) => found !== undefined);
     markModule(marks.modules, one);
     for (const number of known) markCall(marks, graph, {number, one, isInside: role === 'attached'});
   }
-  markNodes(marks, graph, tensorsByKey(bad));
+  markNodes(marks, graph, tensorsByKey(ordered));
   return marks;
+}
+
+function valuesFirst(bad: readonly BadTensor[]): BadTensor[] {
+  return [...bad.filter(({name}) => name.kind === 'value'), ...bad.filter(({name}) => name.kind !== 'value')];
 }
 
 /** An input goes by the name that its module's `forward` has for it. */
@@ -173,18 +182,20 @@ function hasValue(graph: ModuleGraph, call: number, role: 'input' | 'output', by
   return tensors.some(({path}) => byKey.get(tensorKey(key, role, path))?.some(({name}) => name.kind === 'value'));
 }
 
+/** With one more tensor, whose kind is that of the last one or comes after it. */
 function joined(mark: Mark | undefined, {name, label, hasNan, hasInfinite}: BadTensor): Mark {
   const own = mark?.isInside ? undefined : mark; // what it has itself says more than what is inside of it
   const isGradient = name.kind !== 'value';
   const text = `${kindsText(hasNan, hasInfinite)} in ${tensorText({...name, path: label ?? name.path})}`;
-  const tensors = isGradient || own?.isGradientOnly === false ? [...(own?.tensors ?? []), text] : [text, ...(own?.tensors ?? [])];
-  const ofOne = {hasNan, hasInfinite, isGradientOnly: isGradient, isInside: false};
-  if (own && own.isGradientOnly !== isGradient) return own.isGradientOnly ? {...ofOne, tensors} : {...own, tensors};
-  return {...ofOne, hasNan: hasNan || (own?.hasNan ?? false), hasInfinite: hasInfinite || (own?.hasInfinite ?? false), tensors};
+  const before = own?.tensors ?? [];
+  const isNamed = before.length < MOST_NAMED;
+  const named = {tensors: isNamed ? [...before, text] : before, more: (own?.more ?? 0) + (isNamed ? 0 : 1)};
+  if (own && isGradient && !own.isGradientOnly) return {...own, ...named};
+  return {hasNan: hasNan || (own?.hasNan ?? false), hasInfinite: hasInfinite || (own?.hasInfinite ?? false), isGradientOnly: isGradient, isInside: false, ...named};
 }
 
 function inside(mark: Mark | undefined, one: BadTensor): Mark {
-  return mark && !mark.isInside ? mark : {...joined(mark ? {...mark, isInside: false} : undefined, one), isInside: true, tensors: []};
+  return mark && !mark.isInside ? mark : {...joined(mark ? {...mark, isInside: false} : undefined, one), isInside: true, tensors: [], more: 0};
 }
 
 /** What a series is called beside its module: `output`, `gradient of weight`. */
@@ -214,6 +225,5 @@ function kindsText(hasNan: boolean, hasInfinite: boolean): string {
 /** A mark in words. */
 export function markWords(mark: Mark): string {
   if (mark.isInside) return markText(mark);
-  const [shown, more] = [mark.tensors.slice(0, 3), mark.tensors.length - 3];
-  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${mark.tensors.join(', ')}${mark.more > 0 ? ` and ${mark.more} more` : ''}`;
 }
