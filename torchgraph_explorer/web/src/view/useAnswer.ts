@@ -26,12 +26,10 @@ export function useAnswer<T>(key: string | null, fetch: (abort: AbortSignal) => 
   const [request] = useState(latest);
   const [state, setState] = useState<{key: string | null; value: T | null; problem: string | null}>({key: null, value: null, problem: null});
   useEffect(() => {
+    request.abort();
     if (key === null) return setState({key, value: null, problem: null});
     const ready = held.get(key);
-    if (ready !== undefined) {
-      request.abort();
-      return setState({key, value: ready, problem: null});
-    }
+    if (ready !== undefined) return setState({key, value: ready, problem: null});
     request.start(
       fetch,
       (value) => (held.set(key, value), setState({key, value, problem: null})),

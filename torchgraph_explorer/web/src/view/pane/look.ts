@@ -99,8 +99,8 @@ export function fit(): void {
 let lastWindow: Window = {pane: {width: 0, height: 0}, covered: []};
 
 /**
- * There is more or less room than before: what we chose to show is laid into it anew; the user's own view is kept, but what he
- * saw of the node that he asked for stays in sight.
+ * There is more or less room than before: what we chose to show is laid into it anew; the user's own view is kept, but what
+ * was seen of the node that was asked for stays in sight.
  */
 function relook(eye: Camera, isSmooth: boolean): void {
   const now = scene.peek();

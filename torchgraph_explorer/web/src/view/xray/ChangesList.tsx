@@ -2,10 +2,7 @@
 
 import {batch, useSignal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
 import {answers, page} from '../../api/client';
-import {messageOf} from '../../api/errors';
-import {latest} from '../../api/latest';
 import type {SeriesName} from '../../api/types';
 import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, Named, Related, RelatedTo, Relation} from '../../api/xray';
 import {findingKey, placeText, titleOf} from '../../findings/names';
@@ -21,6 +18,7 @@ import {keysOf} from '../pane/marks';
 import {curveName} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {useAnswer} from '../useAnswer';
 import {isLasting, target} from './face';
 import type {Lasting} from './face';
 
@@ -64,8 +62,8 @@ export function ChangesList({model}: {model: Model}): JSX.Element {
 }
 
 function Changed({model, onRelate, children}: {model: Model; onRelate: (series: SeriesName) => void; children: ComponentChildren}): JSX.Element {
-  const step = shown.step.value;
-  const {answer, problem} = useAnswer<Changes>((abort) => (step === null ? null : answers.changes(model.name, step, choices.since.value, abort)), [model, step, choices.since.value]);
+  const [step, since] = [shown.step.value, choices.since.value];
+  const {answer, problem} = useAnswerOn<Changes>(model, step === null ? null : [step, since], (abort) => answers.changes(model.name, step!, since, abort));
   return (
     <>
       <div class="xray-changes-head">
@@ -112,7 +110,7 @@ function Against(): JSX.Element | null {
 }
 
 function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Element {
-  const {answer, problem} = useAnswer<Related>((abort) => answers.related(model.name, to, abort), [model, JSON.stringify(to)]);
+  const {answer, problem} = useAnswerOn<Related>(model, to, (abort) => answers.related(model.name, to, abort));
   const name = 'scalar' in to ? to.scalar : seriesText(to);
   return (
     <>
@@ -160,7 +158,7 @@ function Where({of, name}: {of: RelatedTo; name: string}): JSX.Element {
 
 /** What is unusual while a finding lasts, or where a limit is passed. */
 function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting}): JSX.Element {
-  const {answer, problem} = useAnswer<CoOccurrences>((abort) => answers.cooccurring(model.name, steps, abort), [model, JSON.stringify(steps)]);
+  const {answer, problem} = useAnswerOn<CoOccurrences>(model, steps, (abort) => answers.cooccurring(model.name, steps, abort));
   const first = 'of' in steps ? (shown.step.value ?? 0) : steps[0];
   return (
     <>
@@ -287,15 +285,9 @@ function signed(value: number): string {
   return value.toFixed(2).replace('-', '−');
 }
 
-/** The answer to the latest request; null while there is none. */
-function useAnswer<T>(ask: (abort: AbortSignal) => Promise<T> | null, inputs: readonly unknown[]): {answer: T | null; problem: string | null} {
-  const state = useSignal<{answer: T | null; problem: string | null}>({answer: null, problem: null});
-  useEffect(() => {
-    const asking = latest();
-    state.value = {answer: null, problem: null};
-    const request = (abort: AbortSignal): Promise<T> => ask(abort) ?? new Promise<T>(() => undefined);
-    asking.start(request, (answer) => (state.value = {answer, problem: null}), (cause) => (state.value = {answer: null, problem: messageOf(cause)}));
-    return () => asking.abort();
-  }, inputs);
-  return state.value;
+/** The answer about a model, and none while that is awaited; null asks for nothing. */
+function useAnswerOn<T>(model: Model, asked: unknown, ask: (abort: AbortSignal) => Promise<T>): {answer: T | null; problem: string | null} {
+  const key = asked === null ? null : JSON.stringify([model.name, shown.data.value?.epoch, asked]);
+  const {value, problem, isCurrent} = useAnswer(key, ask);
+  return isCurrent ? {answer: value, problem} : {answer: null, problem: null};
 }
