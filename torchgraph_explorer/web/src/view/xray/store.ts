@@ -31,7 +31,6 @@ const part: Signal<XrayAnswer | null> = signal(null);
 export const domain: Signal<Domain | null> = signal(null);
 /** Names of folded modules. */
 export const folded: Signal<ReadonlySet<string>> = signal(new Set());
-export const problem: Signal<string | null> = signal(null);
 
 /** What is drawn. */
 export const xray: ReadonlySignal<XrayAnswer | null> = computed(() => {
@@ -79,11 +78,9 @@ export function follow(model: Model): () => void {
       (abort) => answers.xray(model.name, wanted, abort),
       (answer) => {
         pause = Math.max(PAUSE.least, PAUSE.times * (performance.now() - begun));
-        batch(() => {
-          if (answer !== null) whole.value = answer;
-          problem.value = null;
-        });
-        if (answer !== null && !answer.is_complete) timer = setTimeout(ask, AGAIN_MS);
+        if (answer === null) return;
+        whole.value = answer;
+        if (!answer.is_complete) timer = setTimeout(ask, AGAIN_MS);
       },
       () => (timer = setTimeout(ask, PAUSE.least)), // the poll says what is wrong with the server
     );
@@ -108,6 +105,7 @@ export function follow(model: Model): () => void {
     stopWhole();
     stopPart();
     clearTimeout(timer);
+    clearTimeout(settling);
     asking.whole.abort();
     asking.part.abort();
   };
@@ -129,7 +127,7 @@ function askPart(model: Model, {statistic}: XrayAnswer, {from, to}: Domain, aski
 /** Forgets what belongs to another model. */
 export function forget(): void {
   batch(() => {
-    whole.value = part.value = domain.value = problem.value = null;
+    whole.value = part.value = domain.value = null;
     folded.value = new Set();
   });
 }
