@@ -96,6 +96,16 @@ def test_info_of_a_folder_without_a_run_takes_the_only_one_below(tmp_path: Path)
     assert "run          group/a" in run("info", str(tmp_path)).stdout
 
 
+@pytest.mark.parametrize("command", ["info", "check", "export", "xray"])
+def test_names_of_folders_cannot_write_to_the_terminal(command: str, tmp_path: Path) -> None:
+    write_small_run(tmp_path / "runs" / "one\x1b[31m")
+    write_small_run(tmp_path / "runs" / "other")
+    done = run(
+        command, str(tmp_path / "runs"), *(["-o", str(tmp_path / "page")] if command in {"export", "xray"} else [])
+    )
+    assert (done.returncode, "\x1b" in done.stderr, r"one\x1b[31m" in done.stderr) == (2, False, True)
+
+
 def test_info_into_a_pipe_that_closes_is_quiet(tmp_path: Path) -> None:
     write_small_run(tmp_path)
     reading, writing = os.pipe()

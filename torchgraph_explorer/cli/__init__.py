@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from torchgraph_explorer.cli import check, demo, diff, explore, export, info, serve, wandb, xray
+from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.version import __version__
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int | None = options.act(options)
         sys.stdout.flush()
     except TorchgraphError as fault:
-        print(f"torchgraph: {fault}", file=sys.stderr)
+        print("\n".join(map(shown, f"torchgraph: {fault}".split("\n"))), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(file=sys.stderr)
