@@ -570,6 +570,28 @@ def test_a_softmax_before_a_loss_that_applies_sigmoids_is_told(
     assert told(found, "softmax-before-loss") == ([("warning", "3")] if is_told else [])
 
 
+@pytest.mark.parametrize(
+    ("end", "loss", "is_told"),
+    [
+        pytest.param(nn.Sigmoid(), F.binary_cross_entropy_with_logits, True, id="twice"),
+        pytest.param(nn.Sigmoid(), F.binary_cross_entropy, False, id="once"),
+        pytest.param(nn.Sigmoid(), lambda found, label: F.mse_loss(found, label) / 2, False, id="squared errors"),
+        pytest.param(nn.Identity(), F.binary_cross_entropy_with_logits, False, id="logits"),
+    ],
+)
+def test_a_critic_whose_sigmoid_is_applied_twice_is_told(
+    end: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    """It is called for what is real, and for what was made, with one label for each."""
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        real, made = model(torch.randn(16, 8) + 1), model(torch.randn(16, 8) - 1)
+        return loss(real, torch.ones_like(real)) + loss(made, torch.zeros_like(made))
+
+    found = trained(tmp_path, network(1, end), step, logs=False, rate=0.3)
+    assert told(found, "softmax-before-loss") == ([("warning", "3")] if is_told else [])
+
+
 # Targets in large units
 
 

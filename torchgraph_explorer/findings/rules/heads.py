@@ -55,6 +55,9 @@ ZEROS = 1.25
 STILL_ALIKE = 0.75
 """Up to the first step whose gradient is below this share of that of equal logits, loss and gradient are compared."""
 
+NEAR_LABEL = 0.01
+"""By how much the mean gradient of samples with one label may differ from what follows from their mean output."""
+
 OFTEN = 0.75
 """Share of the recorded steps at which it has to be so."""
 
@@ -342,9 +345,30 @@ def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
     if not lie_within(evidence, column):
         return False
     losses = _losses_and_expected(evidence, column, norms)
+    if not len(losses) and _has_one_label(evidence, column, norms):
+        return True
     if not ends_with(evidence, column, "Sigmoid"):
         return len(losses) >= LEAST_ROWS and _share_as_expected(losses) >= OFTEN
     return not len(losses) or bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
+
+
+def _has_one_label(evidence: Evidence, column: int, norms: int) -> bool:
+    """Whether the gradients are those of a cross entropy of sigmoids with one label for the whole batch.
+
+    So it is where a critic is given what is real, and then what was made. The mean gradient is then the sigmoid of the
+    mean output, or one less it: that of a squared error is the output itself, which is the same at one number only.
+    """
+    info = evidence.places.tensor(evidence.series[column])
+    ends_so = evidence.places.class_of(last_module(evidence)) == "Sigmoid"  # which may be called for each of both
+    if info is None or sample_size(info) != 1 or not ends_so:
+        return False
+    size = samples_of(evidence, info, column)
+    outputs, found = evidence.column("mean", column).astype(np.float64), evidence.column("mean", norms) * size
+    known = np.isfinite(outputs) & np.isfinite(found)
+    wrong = 1 / (1 + np.exp(-outputs[known]))
+    near = np.minimum(np.abs(found[known] - wrong), np.abs(found[known] - 1 + wrong)) < NEAR_LABEL
+    is_squared = np.abs(outputs[known] - wrong) < 3 * NEAR_LABEL
+    return bool(len(near) >= LEAST_ROWS and near.mean() >= OFTEN and not is_squared.mean() >= 1 - OFTEN)
 
 
 def _losses_and_expected(evidence: Evidence, column: int, norms: int) -> Floats:
