@@ -62,6 +62,26 @@ class Relative(Attention):
         return result
 
 
+class Patches(nn.Module):
+    """A convolution over patches, whose channels become the last dimension."""
+
+    def __init__(self, turn: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.patch, self.head, self.turn = nn.Conv2d(1, 8, 2, 2), nn.Linear(8, 3), turn
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.turn(self.patch(x)).relu().amax(1))
+        return result
+
+
+def patched(turn: Callable[[Tensor], Tensor]) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Patches(turn)
+        return model, lambda: F.cross_entropy(model(torch.randn(SAMPLES, 1, 6, 8)), torch.randint(3, (SAMPLES,)))
+
+    return make
+
+
 class Fused(nn.Module):
     """The same by torch's function."""
 
@@ -586,6 +606,7 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
     "padding that counts": (padded(), "padding-in-loss", ""),
     "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),
+    "patches by a view": (patched(lambda x: x.view(len(x), -1, 8)), "view-for-transpose", ""),
     "states by a view": (states(lambda h: h.view(SAMPLES, -1)), "view-for-transpose", ""),
     "one error for all targets": (numbers(huber), "targets-broadcast", ""),
     "values of actions for all": (values(broadcast=True), "targets-broadcast", ""),
@@ -645,6 +666,7 @@ SOUND: dict[str, Loop] = {
     "relative positions behind zeros": language(
         lambda: Relative(lambda x: torch.cat([x.new_zeros(*x.shape[:3], 1), x], -1))
     ),
+    "patches by a transpose": patched(lambda x: x.flatten(2).mT),
     "states side by side": states(lambda h: torch.cat([h[0], h[1]], 1)),
     "one error for one target": numbers(lambda found, wanted: huber(found[:, 0], wanted)),
     "one target for all": numbers(
@@ -751,6 +773,12 @@ def test_an_optimizer_that_is_made_anew_at_each_step_is_told(
         ((32, 1, 8, 8), (32, 64), False),
         ((32, 1, 64), (32, 64, 1), False),
         ((64, 128), (128, 64), False),
+        ((8, 32, 7, 7), (8, 49, 32), True),
+        ((8, 49, 32), (8, 32, 7, 7), True),
+        ((8, 7, 6, 32), (8, 42, 32), False),
+        ((8, 32, 7, 7), (8, 32, 49), False),
+        ((8, 7, 6, 7), (8, 42, 7), False),
+        ((8, 36, 6), (8, 6, 6, 6), False),
     ],
 )
 def test_a_view_that_looks_like_a_transpose_is_noted(

@@ -190,7 +190,7 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     """Whether a view may have been taken for a transpose: a size is at another place, and others were not moved.
 
     So it is where the sizes are the same in another order, where the last of three is split and its first part stands
-    before the second, or the other way round, and where the second one has become the first.
+    before the second, or the other way round, where the second one has become the first, and where channels come last.
     """
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
     if len(old) < 3 or not new or old == new:
@@ -199,7 +199,18 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     is_split = len(new) == 4 and len(old) == 3 and new[0] == old[0] and new[2] == old[1] != new[1]
     is_merged = len(new) == 3 and len(old) == 4 and new[0] == old[0] and new[1] == old[2] != old[1]
     is_first = new[0] == old[1] != old[0]
-    return is_permuted or is_split or is_merged or is_first
+    return is_permuted or is_split or is_merged or is_first or moves_channels(old, new) or moves_channels(new, old)
+
+
+def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
+    """Whether `[samples, channels, height, width]` and `[samples, height · width, channels]` are meant for one another.
+
+    Not if the first of the three, or the last, may be what is joined with its neighbour.
+    """
+    if len(image) != 4 or len(places) != 3 or image[0] != places[0]:
+        return False
+    channels, height, width = image[1:]
+    return places[1] == height * width != channels * height and places[2] == channels != places[1]
 
 
 def _is_skewed(before: tuple[int, ...], after: tuple[int, ...], at: int) -> bool:
