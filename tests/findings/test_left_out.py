@@ -186,19 +186,27 @@ def test_an_adapter_in_a_checkpoint_without_gradients_is_told(way: str, tmp_path
     [
         ("never", [("not-in-optimizer", "warning", "last", 0)]),
         ("late", []),
-        ("at a rate of zero", []),
+        ("at a rate of zero", [("not-in-optimizer", "warning", "last", 0)]),
+        ("at a rate of zero, of the first layer", [("not-in-optimizer", "info", "first", 0)]),
+        ("at a rate of zero at first", []),
         ("never, of an own parameter", []),
     ],
 )
 def test_an_optimizer_that_never_steps_is_told(way: str, told: list[object], log_freq: int, tmp_path: Path) -> None:
     model = Positions()
-    other = {"offset"} if way == "never, of an own parameter" else {"last.weight", "last.bias"}
+    others = {
+        "never, of an own parameter": {"offset"},
+        "at a rate of zero, of the first layer": {"first.weight", "first.bias"},
+    }
+    other = others.get(way, {"last.weight", "last.bias"})
     optimizer = torch.optim.SGD([one for name, one in model.named_parameters() if name not in other], 0.01)
-    rate = 0.0 if way == "at a rate of zero" else 0.01
+    rate = 0.0 if "zero" in way else 0.01
     second = torch.optim.SGD([one for name, one in model.named_parameters() if name in other], rate)
 
     def after(step: int) -> None:
-        if way == "at a rate of zero" or (way == "late" and step >= 60):
+        if way == "at a rate of zero at first" and step == 60:
+            second.param_groups[0]["lr"] = 0.01
+        if "zero" in way or (way == "late" and step >= 60):
             second.step()
         second.zero_grad()
 

@@ -79,43 +79,50 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> Iterator[Finding]:
-    """Layers that some optimizer holds, but none of those that make an update at any recorded step.
+    """Layers that an optimizer holds, but at a rate of zero, or none that makes an update, at all recorded steps.
 
     Not parameters of other modules: those of a search for architectures, say, may well be trained later.
     """
     groups = [group for row in rows for group in facts_at(evidence, row).groups]
     stepped = {name for group in groups for name in group.parameters}
+    moved = {name for group in groups if group.learning_rate != 0 for name in group.parameters}
     is_known = all(len(group.parameters) < MOST_NAMES for group in groups) and all(
         len(facts_at(evidence, row).groups) < MOST_GROUPS for row in rows
     )
-    if (
-        not stepped
-        or not is_known
-        or len(rows) < LEAST_ROWS
-        or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS
-    ):
+    if not moved or not is_known or len(rows) < LEAST_ROWS or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS:
         return
     modules: dict[str, list[str]] = {}
     for of, info in evidence.places.weights():
         name = f"{of.name}.{info.path}".removeprefix(".")
-        if not of.class_path.startswith(TORCH) or not info.requires_grad or name in stepped or name in without:
+        if not of.class_path.startswith(TORCH) or not info.requires_grad or name in moved or name in without:
             continue
         if _gets_gradient(evidence, of.name, info.path) and not is_changed(evidence, of.name, info.path):
             modules.setdefault(of.name, []).append(info.path)
-    for module in sorted(modules, key=evidence.places.order):
+    order = evidence.places.order
+    layers = {of.name for of, _ in evidence.places.weights() if of.class_path.startswith(TORCH)}
+    first = min((order(one) for one in {name.rpartition(".")[0] for name in moved} & layers), default=0)
+    for module in sorted(modules, key=order):
         names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        is_still = all(f"{module}.{path}".removeprefix(".") in stepped for path in modules[module])
+        why = (
+            "has a learning rate of zero for it at each recorded step"
+            if is_still
+            else "makes no update at any recorded step, as others do"
+        )
         yield finding(
             evidence,
             "not-in-optimizer",
-            "warning",
+            "info" if is_still and max(map(order, modules)) < first else "warning",
             at=module,
             rows=rows,
             numbers={"parameters": len(modules[module]), "modules": len(modules)},
-            text=f"The optimizer that has {names} of {named(module)} makes no update at any recorded step, as others "
-            "do: gradients come back, and nothing changes.",
-            advice="Call `step()` of each optimizer. If it is frozen on purpose, set `requires_grad=False`: that saves "
-            "computing its gradient.",
+            text=f"The optimizer that has {names} of {named(module)} {why}: gradients come back, and nothing changes.",
+            advice=f"{_RATE if is_still else 'Call `step()` of each optimizer.'} If it is frozen on purpose, set "
+            "`requires_grad=False`: that saves computing its gradient.",
         )
+
+
+_RATE = "Give its group a learning rate, and look at what the schedule gives to each group."
 
 
 def _are_around(modules: Iterable[str], trained: set[str]) -> bool:
