@@ -26,7 +26,17 @@ COSTS: frozenset[Kind] = frozenset(("time", "memory"))
 NodeKind: TypeAlias = Literal["input", "output", "call", "attached"]
 OriginKind: TypeAlias = Literal["input", "parameter", "gradient"]
 OperationKind: TypeAlias = Literal[
-    "view", "attention", "dropout", "position", "normalised", "labels", "several", "second", "copied", "cleared"
+    "view",
+    "attention",
+    "softmax",
+    "dropout",
+    "position",
+    "normalised",
+    "labels",
+    "several",
+    "second",
+    "copied",
+    "cleared",
 ]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -374,13 +384,13 @@ class Operation:
     Or, in some of the first steps, what the model's output and its gradient tell of the loss.
 
     Attributes:
-        kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; a `dropout`; or a
-            `position`: the first rows of a table `[rows, 1, features]` are added to a tensor. Of the output, over which
-            dimensions it is `normalised`; the `labels` of a mean cross entropy; those of a mean binary cross entropy of
-            probabilities, of which `several` may be right; how many of the answers at places of an input of tokens are
-            the `second` next token; or how near the targets of a mean squared error come to one column of the input, of
-            which they are `copied`. And of the gradients of backward passes, how many are `cleared` before the next
-            one.
+        kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; a `softmax` over the
+            first dimension of a tensor; a `dropout`; or a `position`: the first rows of a table `[rows, 1, features]`
+            are added to a tensor. Of the output, over which dimensions it is `normalised`; the `labels` of a mean cross
+            entropy; those of a mean binary cross entropy of probabilities, of which `several` may be right; how many of
+            the answers at places of an input of tokens are the `second` next token; or how near the targets of a mean
+            squared error come to one column of the input, of which they are `copied`. And of the gradients of backward
+            passes, how many are `cleared` before the next one.
         module: Qualified name of the module within which it was; of answers, the path of the input.
         call: Which call of that in the step.
         numbers: Of a dropout, the share that is dropped. Of attention, which is of as many queries as keys: the weight
@@ -393,8 +403,8 @@ class Operation:
             labels do not sum to one. Of the second next token, its share of the places. Of a copy, the largest
             distance, over the standard deviation of the targets, and the column. Of what is cleared, the number of
             backward passes, and of those before which gradients were.
-        before: Sizes of what a view is of, or of what positions are added to; of attention, the number of queries and
-            of keys.
+        before: Sizes of what a view or softmax is of, or of what positions are added to; of attention, the number of
+            queries and of keys.
         after: Sizes that it gives it; of positions, those of the rows.
     """
 

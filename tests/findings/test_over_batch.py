@@ -84,3 +84,63 @@ def test_vectors_that_are_normalised_over_the_batch_are_told(
     end: Callable[[Tensor], Tensor], size: int, expected: list[str], tmp_path: Path
 ) -> None:
     assert told(tmp_path, Ending(FEATURES, end), contrast, size) == expected
+
+
+class Pooled(nn.Module):
+    """Parts of each sample are weighed, and added up."""
+
+    def __init__(self, dim: int, *, together: bool = False) -> None:
+        super().__init__()
+        self.score, self.head, self.dim, self.together = nn.Linear(3, 1), nn.Linear(3, CLASSES), dim, together
+
+    def forward(self, samples: Tensor) -> Tensor:
+        parts = torch.stack([samples, samples**2, samples.sin()], 2)
+        weights = self.score(parts).squeeze(2).softmax(self.dim)
+        pooled = torch.einsum("np,npf->nf", weights, parts)
+        result: Tensor = self.head(pooled)
+        return result.mean(0, keepdim=True) if self.together else result
+
+
+class Mixture(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.gate, self.dim = nn.Linear(8, 3), dim
+        self.experts = nn.ModuleList(nn.Linear(8, CLASSES) for _ in range(3))
+
+    def forward(self, samples: Tensor) -> Tensor:
+        shares = self.gate(samples).softmax(self.dim)
+        return torch.stack([expert(samples) * shares[:, [at]] for at, expert in enumerate(self.experts)]).sum(0)
+
+
+def entropy_of_first(found: Tensor, classes: Tensor) -> Tensor:
+    return F.cross_entropy(found, classes[: len(found)])
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "expected"),
+    [
+        pytest.param(lambda: Pooled(0), 32, ["softmax-over-batch"], id="attention"),
+        pytest.param(lambda: Mixture(0), 32, ["softmax-over-batch"], id="experts"),
+        pytest.param(lambda: Pooled(1), 32, [], id="attention over the parts"),
+        pytest.param(lambda: Mixture(1), 32, [], id="a gate over the experts"),
+        pytest.param(lambda: Pooled(0, together=True), 32, [], id="one answer for a bag of all"),
+        pytest.param(lambda: Pooled(0), 8, [], id="as many samples as parts"),
+    ],
+)
+def test_a_softmax_by_a_function_over_the_batch_is_told(
+    model: Callable[[], nn.Module], size: int, expected: list[str], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    assert told(tmp_path, model(), entropy_of_first, size) == expected
+
+
+def test_a_softmax_over_all_nodes_of_one_graph_is_not_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, nodes = Pooled(0), torch.randn(32, 8)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(12):
+            optimizer.zero_grad()
+            F.cross_entropy(model(nodes), nodes[:, :CLASSES].argmax(1)).backward()
+            optimizer.step()
+    assert "softmax-over-batch" not in [one.kind for one in open_run(tmp_path / "run").model().findings()]

@@ -121,6 +121,8 @@ class Operations:
     def _note_weights(self, weights: Tensor, call: int | None, *, dimension: int) -> None:
         """Weights of attention sum to one over the keys. Others do over classes, say, at each pixel of an image."""
         if dimension not in {-1, weights.dim() - 1}:
+            if dimension in {0, -weights.dim()} and call is not None:
+                self._add(Operation("softmax", before=tuple(weights.shape)), call)
             return
         length = weights.shape[-1] if weights.dim() > 2 else 0
         if not LEAST_LENGTH <= length == weights.shape[-2] or type(weights) not in ORDINARY or weights.is_meta:

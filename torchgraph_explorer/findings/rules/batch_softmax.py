@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.heads import (
     WITHIN,
     TrainedOutput,
@@ -32,6 +34,7 @@ MOST_SPREAD, NEAR = 0.7, 0.1
 
 def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The model's output, or the weights of an attention, sum to one over the samples of the batch."""
+    is_told = False
     for output in trained_outputs(evidence):
         _, info, column, _ = output
         if not _has_classes(info):
@@ -39,6 +42,7 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
         rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
         rows = _rows_of_logarithms(evidence, output) if rows is None else rows
         if rows is not None:
+            is_told = True
             yield _told(
                 evidence,
                 column,
@@ -49,7 +53,49 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
                 advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a "
                 "softmax, as `cross_entropy` does, remove it.",
             )
-    yield from _of_attention(evidence)
+    of_attention = [*_of_attention(evidence)]
+    yield from of_attention
+    if not is_told and not of_attention:
+        yield from _by_function(evidence)
+
+
+def _by_function(evidence: Evidence) -> Iterator[Finding]:
+    """A softmax between the modules over as many as there are samples, each of which gets an answer of its own.
+
+    It may well be meant where the first dimension is that of the places of one sequence, or of the parts of one whole,
+    such as a graph: then the model gives one answer for all of them, answers of three dimensions, takes something of
+    other sizes, too, or the same at all steps.
+    """
+    root = next((one for one in evidence.places.calls if not one.module), None)
+    if root is None or not root.outputs or not _varies(evidence, root):
+        return
+    for row, one in operations(evidence, "softmax"):
+        samples, others = one.before[0], one.before[1:]
+        sizes = [tensor.shape for tensor in root.inputs if tensor.shape]
+        is_of_samples = all(each[0] == samples != (*each, 1)[1] for each in sizes) and bool(sizes)
+        answers = root.outputs[0].shape
+        if samples < LEAST_SAMPLES or not is_of_samples or len(answers) != 2 or answers[0] != samples:
+            continue
+        if math.prod(others) < 2 or samples in others:
+            continue
+        yield finding(
+            evidence,
+            "softmax-over-batch",
+            "warning",
+            at=one.module,
+            rows=[row],
+            numbers={"samples": samples},
+            text=f"In {named(one.module)}, a softmax of a tensor {[*one.before]} goes over the {samples} samples of "
+            "the batch: they compete with each other, and what each of them gets depends on the others.",
+            advice="Give the softmax the dimension of the places or classes, `dim=1` or `dim=-1`.",
+        )
+        return
+
+
+def _varies(evidence: Evidence, root: Call) -> bool:
+    """Whether something that the model is given differs between steps."""
+    columns = [evidence.find(root.module, root.call, "input", one.path) for one in root.inputs]
+    return any(len(np.unique(evidence.column("mean", one))) > 1 for one in columns if one is not None)
 
 
 def _rows_of_logarithms(evidence: Evidence, output: TrainedOutput) -> Rows | None:

@@ -39,6 +39,7 @@ _PER_OUTPUT = 4
 _NUMBERS: dict[OperationKind, int] = {
     "view": 0,
     "attention": 3,
+    "softmax": 0,
     "dropout": 1,
     "position": 0,
     "normalised": 4,
