@@ -92,6 +92,8 @@ NAMES_OVER_NODES = """(box) => {
   return names.length > 0 && names.every((at) => nodes.some((one) => Math.abs(one - at) < 6));
 }"""
 
+PICTURE = "(canvas) => canvas.toDataURL()"
+
 
 def card(page: Tab, name: str) -> Locator:
     return page.locator(f'.flow-card[aria-label="{name}"]')
@@ -246,6 +248,26 @@ def test_an_mlp_is_shown_in_both_themes(page: Tab, flow: Open) -> None:
     page.get_by_role("button", name=re.compile("^Theme")).click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect_true(page, f"(light) => ({colour})() !== light", arg=light)
+
+
+def test_one_scale_is_that_of_the_tensors_on_show(page: Tab, flow: Open) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3))
+    for parameter in model.parameters():
+        nn.init.constant_(parameter, 0.01)  # so that the last gradient is much larger than those before
+    flow(model, torch.rand(1, 3), torch.sum)
+    canvas = card(page, "0").locator("canvas")
+    expect(canvas).to_be_visible()
+    own = canvas.evaluate(PICTURE)
+    page.get_by_label("One scale").check()
+    expect_soon(lambda: check_differs(canvas, own))
+    faded = canvas.evaluate(PICTURE)
+    page.get_by_role("button", name="Remove 2").click()
+    expect(card(page, "2")).to_have_count(0)
+    expect_soon(lambda: check_differs(canvas, faded))
+
+
+def check_differs(canvas: Locator, before: str) -> None:
+    assert canvas.evaluate(PICTURE) != before
 
 
 def test_a_case_is_saved_from_the_page(page: Tab, flow: Open) -> None:

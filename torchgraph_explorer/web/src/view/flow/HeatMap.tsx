@@ -37,7 +37,7 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
   const layout = layoutMaps(maps.shape, zoom.value, spans.value[facts.name] ?? null);
   const colours = followColours().value;
   const lead = leadOf(facts);
-  const scale = isOneScale.value ? Math.max(...Object.values(largest.value), 0) : Math.max(Math.abs(maps.low), Math.abs(maps.high));
+  const scale = isOneScale.value ? Math.max(0, ...state.value!.chain.map((name) => largest.value[name] ?? 0)) : Math.max(Math.abs(maps.low), Math.abs(maps.high));
   const selected = state.value!.selection?.tensor === facts.name ? state.value!.selection.elements : [];
   const mark = marked.value?.tensor === facts.name ? marked.value.element : null;
   const hovered = pointed.value?.tensor === facts.name ? pointed.value.element : null;

@@ -89,7 +89,7 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
   const values = columns[column]?.values ?? null;
   const rows = columns[0]?.values.length ?? 0;
   const test = filterOf(filter, values ?? columns[0]?.values ?? null, size);
-  const order = useMemo(() => orderOf(rows, values, test ?? (() => true), isDescending), [columns.map((one) => one.values).length, values, columns[0]?.values, filter, isDescending]);
+  const order = useMemo(() => orderOf(rows, values, test ?? (() => true), isDescending), [rows, values, columns[0]?.values, filter, isDescending]);
   const last = Math.max(0, Math.ceil(order.length / PER_PAGE) - 1);
   const at = Math.min(page.value, last);
   const sortBy = (to: number): void => {
