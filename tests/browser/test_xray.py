@@ -173,6 +173,20 @@ def test_the_table_has_all_modules_and_leads_to_them(shown: Viewer, logdir: Path
     expect(shown.panel("stage2.0.relu#0")).to_be_visible()
 
 
+def test_the_table_is_filled_once_the_server_answers_again(shown: Viewer) -> None:
+    shown.page.route(
+        re.compile(r"/api/xray\?.*from="), lambda route: route.fulfill(status=503, json={"error": "Busy."})
+    )
+    with shown.page.expect_response(re.compile(r"/api/xray\?.*from=")):
+        shown.page.locator(".xray-bar .segments").get_by_text("Table", exact=True).click()
+    table = shown.page.get_by_role("region", name="Modules at the step")
+    numbers = table.locator("td:nth-child(2)").filter(has_text=re.compile(r"\d"))
+    expect(numbers).to_have_count(0)
+    shown.page.unroute_all()
+    expect(numbers).not_to_have_count(0)
+    shown.complaints.clear()  # the refusals are on the console
+
+
 def test_what_changed_is_one_click_from_the_step(shown: Viewer) -> None:
     shown.page.locator(".xray-bar .segments").get_by_text("Changes", exact=True).click()
     shown.slider.focus()

@@ -3,7 +3,7 @@
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import {answers} from '../../api/client';
-import {latest} from '../../api/latest';
+import {keepCurrent} from '../../api/current';
 import {STATISTICS} from '../../api/types';
 import type {StepStatistics} from '../../api/types';
 import {frameAtStep} from '../../steps';
@@ -66,12 +66,17 @@ export function colourSince(step: number): void {
 
 /** Has the statistics of that step fetched while the graph is coloured by it. */
 export function startFollowingSince(): void {
-  const asking = latest();
+  const want = keepCurrent<StepStatistics>(() => undefined); // the poll says what is wrong
   effect(() => {
     const [model, step, epoch] = [shown.model.value, sinceStep.value, shown.data.value?.epoch];
     const isWanted = choices.colourBy.value.startsWith(PREFIX) && epoch !== undefined;
     if (statistics.peek()?.step !== step || !isWanted) statistics.value = null;
-    if (model === null || step === null || !isWanted) return asking.abort();
-    asking.start((abort) => answers.frame(model.name, step, abort), (answer) => (statistics.value = answer), () => undefined); // the poll says what is wrong
+    if (model === null || step === null || !isWanted) return want(null);
+    want({
+      key: JSON.stringify([model.name, epoch, step]),
+      version: null,
+      fetch: (abort) => answers.frame(model.name, step, abort),
+      show: (answer) => (statistics.value = answer),
+    });
   });
 }

@@ -2,9 +2,9 @@
 
 import {useComputed, useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useMemo} from 'preact/hooks';
 import {answers} from '../../api/client';
-import {latest} from '../../api/latest';
+import {keepCurrent} from '../../api/current';
 import type {XrayAnswer} from '../../api/xray';
 import type {Model} from '../../model/model';
 import {formatNumber} from '../../numberText';
@@ -92,16 +92,17 @@ function isShareOf(all: XrayAnswer): boolean {
 /** Each statistic at one step. */
 function useColumns(model: Model, statistics: readonly string[], step: number) {
   const columns = useSignal<ReadonlyMap<string, XrayAnswer>>(new Map());
+  const want = useMemo(() => keepCurrent<(XrayAnswer | null)[]>(() => undefined), []); // the poll says what is wrong with the server
   useEffect(() => {
-    const asking = latest();
     const wanted = {from: step, to: step, most: 64, version: ''};
-    asking.start(
-      (abort) => Promise.all(statistics.map((statistic) => answers.xray(model.name, {...wanted, statistic}, abort))),
-      (found) => (columns.value = new Map(found.flatMap((one) => (one === null ? [] : [[one.statistic, atStep(one, step)] as const])))),
-      () => undefined, // the poll says what is wrong with the server
-    );
-    return () => asking.abort();
+    want({
+      key: JSON.stringify([model.name, statistics, step]),
+      version: model,
+      fetch: (abort) => Promise.all(statistics.map((statistic) => answers.xray(model.name, {...wanted, statistic}, abort))),
+      show: (found) => (columns.value = new Map(found.flatMap((one) => (one === null ? [] : [[one.statistic, atStep(one, step)] as const])))),
+    });
   }, [model, statistics.join(), step]);
+  useEffect(() => () => want(null), []);
   return columns;
 }
 
