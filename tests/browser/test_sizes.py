@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
@@ -9,7 +10,8 @@ from playwright.sync_api import Locator, expect
 from torch import nn
 
 from tests.browser.page import Viewer, expect_soon, expect_true
-from tests.browser.runs import MICRO_BATCHES, mean_square, record_short, watching
+from tests.browser.runs import MICRO_BATCHES, mean_square, record_short, train, watching
+from torchgraph_explorer import Keep
 
 SIDEWAYS = """(all) => all
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
@@ -128,6 +130,21 @@ def test_hidden_texts_do_not_make_the_page_longer(own_viewer: Viewer, own_logdir
         own_viewer.page.get_by_text(name, exact=True).first.click()
         expect(own_viewer.page.locator(".drawer")).to_be_visible()
         assert not own_viewer.page.evaluate(LONGER), name
+
+
+def test_the_header_fits_beside_trouble_findings_and_notes(own_viewer: Viewer, own_logdir: Path) -> None:
+    record_short(own_logdir)
+    for run in ("one", "other"):
+        model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(6)))
+        with watching(model, own_logdir, run, keep=Keep("nothing"), phases=("train", "eval")):
+            train(model, [(torch.full((4, 2), math.inf if step > 9 else 100.0),) for step in range(12)], mean_square)
+    own_viewer.page.set_viewport_size({"width": 1000, "height": 500})
+    own_viewer.open("one", view="network")
+    for named in (".run-filter", ".first-trouble", ".findings-button", ".warnings"):
+        expect(own_viewer.page.locator(named)).to_be_visible()
+    for width in range(1000, 1440, 20):
+        own_viewer.page.set_viewport_size({"width": width, "height": 500})
+        expect_true(own_viewer.page, "() => document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_names_stay_within_their_boxes(viewer: Viewer, digits: str) -> None:
