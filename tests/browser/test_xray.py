@@ -81,6 +81,7 @@ def test_where_nothing_is_finite_the_legend_is_in_sight_in_a_small_window(own_vi
         watcher.log({"loss": torch.nan})
     own_viewer.page.set_viewport_size({"width": 480, "height": 300})
     own_viewer.open("nan")
+    expect(own_viewer.page.locator(".node").first).to_be_visible()  # before, the page hears no keys
     own_viewer.page.keyboard.press("2")
     legend = own_viewer.page.get_by_role("note", name=re.compile("^Legend"))
     expect(legend).to_contain_text("nothing finite")
