@@ -239,6 +239,34 @@ def test_what_leads_past_a_tensor_is_a_link_of_its_own(page: Tab, flow: Open) ->
     expect(page.locator(".flow-path.is-past title")).to_have_text(re.compile("^past second: "))
 
 
+OVERLAPPING = """(all) => {
+  const boxes = all.map((one) => one.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+  return boxes.slice(1).filter((box, i) => box.left < boxes[i].right).length;
+}"""
+
+
+def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Open) -> None:
+    model = nn.Sequential()
+    for number in range(3):
+        model.add_module(f"{'WWMm_' * 20}{number}", nn.Linear(3, 3))
+    page.set_viewport_size({"width": 700, "height": 500})
+    flow(model, torch.rand(2, 3), torch.sum)
+    expect(page.locator(".flow-column code")).to_have_count(4)
+    assert page.locator(".flow-column code").evaluate_all(OVERLAPPING) == 0
+    for around in (".flow-chain", ".flow-card header"):
+        sideways = "(all) => all.some((one) => one.scrollWidth > one.clientWidth + 1)"
+        assert not page.locator(around).evaluate_all(sideways), around
+    expect_true(page, "() => document.documentElement.scrollHeight <= innerHeight")
+
+
+def test_contributions_that_are_not_finite_leave_a_sentence(page: Tab, flow: Open) -> None:
+    model = mlp()
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("nan"))
+    flow(model, torch.rand(3, 6), torch.sum)
+    expect(page.locator(".flow-sankey-box")).to_contain_text("No contribution is finite and other than zero.")
+
+
 def test_an_mlp_is_shown_in_both_themes(page: Tab, flow: Open) -> None:
     flow(mlp(), torch.rand(3, 6), torch.sum)
     expect(page.locator(".flow-path").first).to_be_visible()

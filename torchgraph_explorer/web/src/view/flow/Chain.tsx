@@ -11,7 +11,9 @@ export function Chain() {
       {chain.map((name, i) => (
         <span key={name} class="flow-link">
           {i > 0 && <i aria-hidden="true">→</i>}
-          <code>{name}</code>
+          <code title={name}>
+            <bdi>{name}</bdi>
+          </code>
           {chain.length > 2 && (
             <button type="button" aria-label={`Remove ${name}`} title={`Remove ${name}`} onClick={() => choose(chain.filter((one) => one !== name))}>
               ×

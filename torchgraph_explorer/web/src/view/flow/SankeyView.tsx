@@ -17,6 +17,9 @@ const FETCHED = 1000;
 const SIDE = 8;
 const MOST_GROUPS = 4096;
 
+/** Of the way from one column to the next, how much the name of each may take: the first and the last stand at one side. */
+const NAME_SHARE = 0.62;
+
 export function SankeyView() {
   const {chain, parts, estimates} = state.value!;
   const box = useRef<HTMLDivElement>(null);
@@ -91,9 +94,10 @@ function Diagram({width, links}: {width: number; links: readonly (Links | null)[
     <>
       <div class="flow-columns" style={{width: `${width}px`, marginLeft: `${SIDE}px`}}>
         {chain.map((name, i) => (
-          <Grouping key={name} name={name} dims={dims[i]!} side={i === 0 ? 'first' : i === chain.length - 1 ? 'last' : ''} />
+          <Grouping key={name} name={name} dims={dims[i]!} side={i === 0 ? 'first' : i === chain.length - 1 ? 'last' : ''} room={(NAME_SHARE * width) / (chain.length - 1)} />
         ))}
       </div>
+      {drawn.length === 0 && pairs.every((pair) => pair !== null) && <p class="dim">No contribution is finite and other than zero.</p>}
       <svg width={width + 2 * SIDE} height={HEIGHT} viewBox={`${-SIDE} 0 ${width + 2 * SIDE} ${HEIGHT}`} role="group" aria-label="Links of the chain">
         {drawn.map((link, i) => (
           <LinkPath key={i} link={link} label={linkText(link, chain, text)} />
@@ -173,7 +177,7 @@ function Node({node, label}: {node: SankeyNode; label: string}) {
 }
 
 /** By which dimensions the elements of a tensor are grouped. */
-function Grouping({name, dims, side}: {name: string; dims: number[]; side: string}) {
+function Grouping({name, dims, side, room}: {name: string; dims: number[]; side: string; room: number}) {
   const shape = factsOf(name)?.shape ?? [];
   const count = shape.reduce((product, size) => product * size, 1);
   const options = [
@@ -183,7 +187,9 @@ function Grouping({name, dims, side}: {name: string; dims: number[]; side: strin
   ].filter(({value}) => value.split(',').reduce((product, dim) => product * (shape[Number(dim)] ?? 1), 1) <= MOST_GROUPS);
   return (
     <div class={`flow-column ${side}`}>
-      <code>{name}</code>
+      <code title={name} style={{maxWidth: `${Math.max(room, 48)}px`}}>
+        <bdi>{name}</bdi>
+      </code>
       <Select label={`Groups of ${name}`} isBare value={dims.join()} options={options} onChoose={(value) => void act('dims', {tensor: name, dims: value.split(',').map(Number)})} />
     </div>
   );

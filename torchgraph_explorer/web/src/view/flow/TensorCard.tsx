@@ -29,7 +29,9 @@ export function TensorCard({name}: {name: string}) {
   return (
     <section class="flow-card" aria-label={name} data-selected={isSelected || undefined}>
       <header>
-        <h2>{name}</h2>
+        <h2 title={name}>
+          <bdi>{name}</bdi>
+        </h2>
         <span class="dim">
           [{facts.shape.join(', ')}] {facts.dtype}
         </span>
