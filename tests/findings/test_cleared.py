@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -158,3 +159,23 @@ def test_what_an_adversary_leaves_may_be_cleared(tmp_path: Path) -> None:
             optimizers[0].step()
     found = open_run(str(tmp_path / "run")).model().findings()
     assert [one.kind for one in found if one.severity != "info"] == []
+
+
+def test_gradients_that_are_too_small_are_not_cleared(tmp_path: Path) -> None:
+    """A critic passes next to nothing on to a generator, which is called for it several times before an update."""
+    torch.manual_seed(0)
+    critic, generator = nn.Linear(8, 1), nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))
+    nn.init.constant_(critic.weight, 1e-16)
+    optimizer = torch.optim.RMSprop(generator.parameters(), 1e-4)
+    options: dict[str, Any] = {"log_freq": 1, "backend": "record", "logdir": str(tmp_path), "verbose": False}
+    with watch(generator, run="run", **options), watch(critic, run="critic", **options):
+        for step in range(5 * STEPS):
+            made = generator(torch.randn(16, 4))
+            critic(made.detach()).mean().backward()
+            if step % 5 == 4:
+                optimizer.zero_grad()
+                critic(made).mean().backward()
+                optimizer.step()
+    found = [one.kind for one in open_run(str(tmp_path / "run")).model().findings()]
+    assert "gradients-cleared" not in found
+    assert "update-too-small" in found

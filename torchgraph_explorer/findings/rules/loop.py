@@ -31,6 +31,9 @@ CLIPPED_SHARE = 0.95
 
 LEAST_CLIPPED = 4
 
+LEAST_GRADIENT = 1e-5
+"""Largest element of a gradient by which weights change, whatever the optimizer."""
+
 TOLERANCE = 1e-3
 """A norm that is smaller by less than this share is taken for rounding."""
 
@@ -121,7 +124,8 @@ def _is_stepped(facts: TrainingFacts) -> bool:
 
 
 def _has_gradient(evidence: Evidence, row: int) -> bool:
-    return bool(np.nanmax(evidence.peaks[row, evidence.of_kind("grad", "param")], initial=0) > 0)
+    """Whether there was one, and not only so small that no update of it shows."""
+    return bool(np.nanmax(evidence.peaks[row, evidence.of_kind("grad", "param")], initial=0) > LEAST_GRADIENT)
 
 
 def clipping_always(evidence: Evidence) -> Iterator[Finding]:
