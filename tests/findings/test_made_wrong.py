@@ -721,6 +721,63 @@ def test_an_adapter_gets_little_gradient_as_long_as_it_is_small(
     assert ("vanishing-gradient" in {one.kind for one in told}) == is_told
 
 
+class Relative(nn.Module):
+    """Scores of relative positions, which a view shifts row by row, as in Transformer-XL; or a view for a transpose."""
+
+    def __init__(self, *, is_shift: bool) -> None:
+        super().__init__()
+        self.is_shift = is_shift
+        self.scores, self.last = nn.Linear(8, 22), nn.Linear(10 if is_shift else 6, 3)
+
+    def forward(self, values: Tensor) -> Tensor:
+        scores = self.scores(values).view(4, 6, 2, 11).transpose(1, 2)
+        scores = scores.reshape(4, 2, 11, 6)
+        result: Tensor = self.last(scores[:, :, 1:].reshape(4, 2, 6, 10) if self.is_shift else scores)
+        return result
+
+
+@pytest.mark.parametrize("is_shift", [True, False])
+def test_a_shift_of_relative_positions_is_not_taken_for_a_transpose(*, is_shift: bool, tmp_path: Path) -> None:
+    net = Relative(is_shift=is_shift)
+    told = found(tmp_path, net, sgd(net), loss=lambda model: (model(torch.randn(4, 6, 8)) - 1).square().mean())
+    assert ("view-for-transpose" in {one.kind for one in told}) is not is_shift
+
+
+class WithTable(nn.Module):
+    """A branch that hardly counts yet beside what it is added to, and a table that is as large as that by chance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.inside = nn.Embedding(9, 8), Branch()
+        self.table = nn.Parameter(torch.full((6, 8), 0.5))
+        nn.init.constant_(self.before.weight, 0.5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        values = self.before(tokens)
+        result: Tensor = self.inside(values, values)
+        return result + 0 * self.table.sum()
+
+
+class Branch(nn.Module):
+    """A small branch, which is added to what is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.last = nn.Linear(8, 8), nn.Linear(8, 3)
+        for each in self.small.parameters():
+            nn.init.normal_(each, std=1e-5)
+
+    def forward(self, values: Tensor, beside: Tensor) -> Tensor:
+        result: Tensor = self.last(self.small(values) + beside)
+        return result
+
+
+def test_a_table_that_is_as_large_by_chance_is_not_taken_for_what_is_added(tmp_path: Path) -> None:
+    net = WithTable()
+    told = found(tmp_path, net, sgd(net, 1e-6), loss=lambda model: model(torch.randint(0, 9, (4, 6))).square().mean())
+    assert ("imbalanced-branches", "") not in {(one.kind, one.module) for one in told}
+
+
 def detached(model: Any) -> Tensor:
     """As in a GAN whose generator is judged by what was detached for the discriminator."""
     model(torch.randn(4, 8))

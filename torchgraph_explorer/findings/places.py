@@ -114,12 +114,12 @@ class Places:
     def taken(self) -> dict[int, frozenset[int]]:
         """The nodes of the graph that each call takes tensors from, by number of the call."""
         found: dict[int, set[int]] = {}
-        if self.graph:
-            for edge in self.graph.edges:
-                target = self.graph.nodes[edge.target].call
-                if target is not None:
-                    found.setdefault(target, set()).add(edge.source)
-        return {call: frozenset(nodes) for call, nodes in found.items()}
+        nodes = self.graph.nodes if self.graph else ()
+        for edge in self.edges:
+            target = nodes[edge.target].call
+            if target is not None:
+                found.setdefault(target, set()).add(edge.source)
+        return {call: frozenset(before) for call, before in found.items()}
 
     def is_computed_with_weights(self, call: int) -> bool:
         """Whether a layer with weights is on the way of what a call takes, where only data goes: a frozen one."""

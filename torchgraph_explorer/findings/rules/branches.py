@@ -97,8 +97,7 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
     """A parameter, such as of positions, that is added to a module's output and is larger than it by far."""
     places = evidence.places
     for number, call in enumerate(places.calls):
-        sources = places.sources.get(number, ())
-        source = places.producer(number) if len(sources) == 1 else None
+        source = places.producer(number) if len(places.taken.get(number, ())) == 1 else None
         if source is None or len(call.inputs) != 1 or len(places.calls[source].outputs) != 1:
             continue
         before = places.calls[source]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import finding, named
+
+Sizes: TypeAlias = "tuple[int, ...]"
 
 LEAST_POSITIONS = 4
 """Of fewer, sizes may be the same by chance."""
@@ -17,8 +20,14 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
     """A view keeps the order of the elements, whatever sizes it gives: it moves no dimension to another place."""
     samples = _samples(evidence)
     told: set[str] = set()
-    for row, one in operations(evidence, "view"):
+    views = [*operations(evidence, "view")]
+    of_module: dict[str, set[tuple[Sizes, Sizes]]] = {}
+    for _, one in views:
+        of_module.setdefault(one.module, set()).add((one.before, one.after))
+    for row, one in views:
         if one.module in told or not _mixes(one.before, one.after, samples=samples):
+            continue
+        if _shifts(one.before, one.after, of_module[one.module]):
             continue
         told.add(one.module)
         what = "samples" if _moves_samples(one.before, one.after, samples=samples) else "positions"
@@ -35,6 +44,20 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
             advice="Use `transpose` or `permute` to move a dimension, and `view` or `reshape` only to split one or to "
             "join neighbours.",
         )
+
+
+def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> bool:
+    """Whether another view takes this one back without a row: so scores of relative positions are shifted."""
+    return any(
+        (_is_one_less(other, after) and _is_one_less(result, before))
+        or (_is_one_less(after, other) and _is_one_less(before, result))
+        for other, result in views
+    )
+
+
+def _is_one_less(sizes: Sizes, of: Sizes) -> bool:
+    """Whether one of the sizes is one less, and the others are equal."""
+    return len(sizes) == len(of) and [b - a for a, b in zip(sizes, of, strict=True) if a != b] == [1]
 
 
 def _samples(evidence: Evidence) -> int:
