@@ -47,17 +47,24 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> bool:
-    """Whether another view takes this one back without a row: so scores of relative positions are shifted."""
+    """Whether rows are to be shifted, each by one more than the last, as scores of relative positions are.
+
+    Another view takes this one back, with some rows less; or a matrix has one row more than columns, or one less.
+    """
+    *around, rows, columns = before
+    if after == (*around, columns, rows) and abs(rows - columns) == 1:
+        return True
     return any(
-        (_is_one_less(other, after) and _is_one_less(result, before))
-        or (_is_one_less(after, other) and _is_one_less(before, result))
+        (_has_less(other, after) and _has_less(result, before))
+        or (_has_less(after, other) and _has_less(before, result))
         for other, result in views
     )
 
 
-def _is_one_less(sizes: Sizes, of: Sizes) -> bool:
-    """Whether one of the sizes is one less, and the others are equal."""
-    return len(sizes) == len(of) and [b - a for a, b in zip(sizes, of, strict=True) if a != b] == [1]
+def _has_less(sizes: Sizes, of: Sizes) -> bool:
+    """Whether one of the sizes is less, and the others are equal."""
+    changes = [b - a for a, b in zip(sizes, of, strict=False) if a != b]
+    return len(sizes) == len(of) and len(changes) == 1 and changes[0] > 0
 
 
 def _samples(evidence: Evidence) -> int:
