@@ -25,7 +25,7 @@ class ClearedGradients:
         self._with_gradient: tuple[int, ...] = ()
         self._witness: tuple[int, Snapshot] | None = None
         self._gradient: int | None = None
-        self._before: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, int] = {}
 
     def begin_backward(self, parameters: Named) -> None:
         """A backward pass begins."""
@@ -85,6 +85,6 @@ def _gradients(parameters: Named) -> Iterator[tuple[int, Tensor]]:
             yield key, gradient
 
 
-def _written(gradient: Tensor) -> tuple[int, int]:
-    """Which one it is, and how often it was written to."""
-    return id(gradient), version_of(gradient)
+def _written(gradient: Tensor) -> int:
+    """Which one it is, and how often it was written to, as one number: among these, Python looks for no garbage."""
+    return (id(gradient) << 32) + version_of(gradient)
