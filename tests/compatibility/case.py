@@ -50,6 +50,7 @@ class Case:
         make: Builds it, after the random generators were seeded.
         steps: How many training steps are run.
         first: The number of the first step: how many updates are made before the model is watched.
+        watchers: How many watch the model: each says once what it does not record.
         slow: It takes more than a second.
         needs: Optional packages that it imports.
         lacks: What else it needs and is not there; empty where all is.
@@ -64,6 +65,7 @@ class Case:
     make: Callable[[], Training]
     steps: int = 4
     first: int = 0
+    watchers: int = 1
     slow: bool = False
     needs: tuple[str, ...] = ()
     lacks: str = ""

@@ -404,7 +404,7 @@ def _() -> Any:
     return training
 
 
-@case("the same model watched twice, and an exception in forward", steps=3, traced=False)
+@case("the same model watched twice, and an exception in forward", steps=3, watchers=2, traced=False)
 def _() -> Any:
     from tests.listening import Listening
     from torchgraph_explorer import watch

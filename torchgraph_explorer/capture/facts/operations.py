@@ -34,7 +34,6 @@ _VIEWS = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
 _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _ATTENTIONS = "aten::_scaled_dot_product_"
 _SUMS = frozenset({"aten::add", "aten::add_"})
-_PAD, _CAT = "aten::constant_pad_nd", "aten::cat"
 _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
 
 
@@ -54,8 +53,6 @@ class Operations:
         self._measure = measure
         self._seen: dict[tuple[object, ...], _Seen] = {}
         self._noise: tuple[int, float] | None = None
-        self._widened: tuple[int, int, tuple[int, ...]] | None = None
-        self._skewed: set[tuple[int, ...]] = set()
 
     def note(
         self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
@@ -66,10 +63,8 @@ class Operations:
             return
         if name in _SUMS:
             self._note_positions(given, call)
-        elif name in {_PAD, _CAT}:
-            self._note_widened(given[0], result)
         elif name in _VIEWS:
-            self._note_view(given[0], tuple(result.shape), call)
+            self._note_view(tuple(given[0].shape), tuple(result.shape), call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
         elif name.startswith(_ATTENTIONS):
@@ -80,22 +75,8 @@ class Operations:
     def _add(self, found: Operation, call: int | None, rows: tuple[Row, ...] = ()) -> None:
         self._seen.setdefault((call, found), _Seen(found, call, rows))
 
-    def _note_widened(self, given: Any, result: Tensor) -> None:
-        """A tensor has got one more place, as a column of zeros: the last one of these, and the place's dimension."""
-        parts = given if isinstance(given, (tuple, list)) else [given]
-        before = max(parts, key=Tensor.numel).shape
-        wider = [at for at, (old, new) in enumerate(zip(before, result.shape, strict=False)) if old != new]
-        is_one = len(before) == result.dim() and len(wider) == 1 and result.shape[wider[0]] - before[wider[0]] == 1
-        self._widened = (id(result), wider[0], tuple(before)) if is_one else None
-
-    def _note_view(self, given: Tensor, after: tuple[int, ...], call: int | None) -> None:
-        before = tuple(given.shape)
-        widened, self._widened = self._widened, None
-        if widened is not None and widened[0] == id(given) and _is_skewed(before, after, widened[1]):
-            self._skewed.add(widened[2])
-            return
-        is_put_back = after in self._skewed  # without the place that was added, it gets the sizes that it had
-        if swaps_sizes(before, after) and not is_put_back:
+    def _note_view(self, before: tuple[int, ...], after: tuple[int, ...], call: int | None) -> None:
+        if swaps_sizes(before, after):
             self._add(Operation("view", before=before, after=after), call)
 
     def _note_positions(self, given: Sequence[Any], call: int | None) -> None:
@@ -215,25 +196,12 @@ def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
     return places[1] == height * width != channels * height and places[2] == channels != places[1]
 
 
-def _is_skewed(before: tuple[int, ...], after: tuple[int, ...], at: int) -> bool:
-    """Whether the size `at` changes places with a neighbour: of positions that are relative, each row moves by one.
-
-    So attention to relative positions, or within a window, is put in order: one more column, and a view.
-    """
-    swaps = ((at - 1, at), (at, at + 1))
-    return any(
-        after == (*before[:first], before[second], before[first], *before[second + 1 :])
-        for first, second in swaps
-        if first >= 0 and second < len(before)
-    )
-
-
 @lru_cache(maxsize=1 << 12)
 def _name(operation: Any) -> str:
     """The name of an operation that is looked at; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
-    is_known = name in _VIEWS or name in _SOFTMAXES or name in _SUMS or name in {_PAD, _CAT, _DROPOUT, _NOISE, _SCALING}
+    is_known = name in _VIEWS or name in _SOFTMAXES or name in _SUMS or name in {_DROPOUT, _NOISE, _SCALING}
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
 
 
