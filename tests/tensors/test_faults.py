@@ -163,7 +163,7 @@ def train(folder: Path | None, *, when: str = "logged") -> tuple[list[Tensor], A
         optimizer.zero_grad()
         if watcher is not None:
             if step:
-                watcher.samples("aabab")
+                watcher.samples([*"aabab"])
             watcher.label("one")
         batch = attach(torch.randn(5, 4), name="batch", kind="input")
         attach(torch.tensor([0.0, 1.0, 0.0, torch.inf, 0.0]), name="one is infinite")

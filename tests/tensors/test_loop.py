@@ -253,7 +253,16 @@ def test_kept_samples_are_of_every_category(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "argument"), [("label", 3), ("label", ""), ("samples", 3), ("keep", ""), ("gradients", None)]
+    ("name", "argument"),
+    [
+        ("label", 3),
+        ("label", ""),
+        ("samples", 3),
+        ("samples", "cat"),
+        pytest.param("samples", torch.eye(2), id="samples-one-hot"),
+        ("keep", ""),
+        ("gradients", None),
+    ],
 )
 def test_what_says_nothing_is_refused(name: str, argument: object, tmp_path: Path) -> None:
     loop = Loop(tmp_path, keep=Keep("*"))

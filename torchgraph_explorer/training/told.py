@@ -59,9 +59,10 @@ def checked_categories(categories: Any) -> tuple[str, ...]:
     """
     if isinstance(categories, Tensor) or hasattr(categories, "tolist"):
         categories = categories.tolist()
-    if isinstance(categories, Sequence) and not isinstance(categories, bytes):
+    is_row = isinstance(categories, Sequence) and not isinstance(categories, (str, bytes))
+    if is_row and not any(isinstance(one, (list, tuple)) for one in categories):
         return tuple(map(str, categories))
     raise OptionError(
         f"watcher.samples({categories!r:.80}) are no categories. Pass one text or number for each sample of the batch: "
-        f"samples(['cat', 'dog', 'cat'])."
+        f"samples(['cat', 'dog', 'cat']), or a tensor of one dimension."
     )
