@@ -63,6 +63,14 @@ def test_nothing_that_git_ignores_is_in_the_repository() -> None:
 
 
 @of_a_clone
+def test_the_root_has_no_file_that_a_program_left_there() -> None:
+    assert {name for name in tracked() if "/" not in name} == {
+        *(".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE"),
+        *("Makefile", "README.md", "SECURITY.md", "hatch_build.py", "pyproject.toml"),
+    }
+
+
+@of_a_clone
 def test_no_file_of_the_repository_is_large() -> None:
     sizes = {name: (ROOT / name).stat().st_size for name in tracked() if (ROOT / name).is_file()}
     assert {name: size for name, size in sizes.items() if size > 500_000} == {}
