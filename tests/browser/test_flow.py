@@ -259,12 +259,14 @@ def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Op
     expect_true(page, "() => document.documentElement.scrollHeight <= innerHeight")
 
 
-def test_contributions_that_are_not_finite_leave_a_sentence(page: Tab, flow: Open) -> None:
+def test_contributions_that_are_not_finite_leave_a_sentence_and_no_range(page: Tab, flow: Open) -> None:
     model = mlp()
     with torch.no_grad():
         next(model.parameters()).fill_(float("nan"))
     flow(model, torch.rand(3, 6), torch.sum)
     expect(page.locator(".flow-sankey-box")).to_contain_text("No contribution is finite and other than zero.")
+    first = page.locator(".flow-card").first.locator("header + * + p, header + p").first
+    expect(first).to_have_text("gradient 18 NaN or ∞")
 
 
 def test_an_mlp_is_shown_in_both_themes(page: Tab, flow: Open) -> None:

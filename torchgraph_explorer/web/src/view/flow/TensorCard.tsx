@@ -39,7 +39,7 @@ export function TensorCard({name}: {name: string}) {
       <Leads facts={facts} />
       <p class="dim">
         {shown === null ? 'no gradient' : shown}
-        {maps.value !== null && ` ${formatNumber(maps.value.low)} to ${formatNumber(maps.value.high)}`}
+        {maps.value !== null && maps.value.nonfinite < sizeIn(facts) && ` ${formatNumber(maps.value.low)} to ${formatNumber(maps.value.high)}`}
         {(maps.value?.nonfinite ?? 0) > 0 && <b class="flow-bad"> {maps.value!.nonfinite} NaN or ∞</b>}
       </p>
       {maps.value !== null && isTokens && <TokenRow facts={facts} maps={maps.value} />}
@@ -51,6 +51,10 @@ export function TensorCard({name}: {name: string}) {
       {facts.gradient && <SelectByIndex facts={facts} />}
     </section>
   );
+}
+
+function sizeIn(facts: TensorFacts): number {
+  return facts.shape.reduce((product, size) => product * size, 1);
 }
 
 /** What is selected, and the sum of what its maps show. */
