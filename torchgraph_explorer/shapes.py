@@ -1,11 +1,11 @@
-"""Shapes in which some dimensions varied: joining and writing them.
+"""Shapes in which some dimensions varied, joined and written; and shapes that are taken for those of a transpose.
 
 `web/src/graph/shapes.ts` writes them in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeAlias
@@ -82,3 +82,14 @@ def _tensors(graph: ModuleGraph) -> Iterator[TensorInfo]:
         yield from call.inputs
         yield from call.outputs
     yield from (node.tensor for node in graph.nodes if node.tensor is not None)
+
+
+def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
+    """Whether `[samples, channels, height, width]` and `[samples, height · width, channels]` are meant for one another.
+
+    Not if the first of the three, or the last, may be what is joined with its neighbour.
+    """
+    if len(image) != 4 or len(places) != 3 or image[0] != places[0]:
+        return False
+    channels, height, width = image[1:]
+    return places[1] == height * width != channels * height and places[2] == channels != places[1]

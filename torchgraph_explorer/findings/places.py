@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +18,16 @@ class Weight(NamedTuple):
 
     module: Module
     info: TensorInfo
+
+    @property
+    def name(self) -> str:
+        """Its name, as in `named_parameters()`."""
+        return f"{self.module.name}.{self.info.path}".removeprefix(".")
+
+    @property
+    def size(self) -> int:
+        """How many elements it has; dimensions that vary count as 1."""
+        return math.prod(size or 1 for size in self.info.shape)
 
 
 class Places:

@@ -20,6 +20,7 @@ from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, plain
 from torchgraph_explorer.schema import Call, Operation
+from torchgraph_explorer.shapes import moves_channels
 
 MOST_OPERATIONS = 64
 """Operations that are noted in a step, each place and shape once."""
@@ -183,17 +184,6 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     is_merged = len(new) == 3 and len(old) == 4 and new[0] == old[0] and new[1] == old[2] != old[1]
     is_first = new[0] == old[1] != old[0]
     return is_permuted or is_split or is_merged or is_first or moves_channels(old, new) or moves_channels(new, old)
-
-
-def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
-    """Whether `[samples, channels, height, width]` and `[samples, height · width, channels]` are meant for one another.
-
-    Not if the first of the three, or the last, may be what is joined with its neighbour.
-    """
-    if len(image) != 4 or len(places) != 3 or image[0] != places[0]:
-        return False
-    channels, height, width = image[1:]
-    return places[1] == height * width != channels * height and places[2] == channels != places[1]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -91,10 +91,10 @@ def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> It
     )
     if not moved or not is_known or len(rows) < LEAST_ROWS or int(evidence.steps[-1] - evidence.steps[0]) < LEAST_STEPS:
         return
-    modules: dict[str, list[str]] = {}
-    for of, info in evidence.places.weights():
-        name = f"{of.name}.{info.path}".removeprefix(".")
-        if not of.class_path.startswith(TORCH) or not info.requires_grad or name in moved or name in without:
+    modules, others = dict[str, list[str]](), moved | without
+    for weight in evidence.places.weights():
+        of, info = weight
+        if not of.class_path.startswith(TORCH) or not info.requires_grad or weight.name in others:
             continue
         if _gets_gradient(evidence, of.name, info.path) and not is_changed(evidence, of.name, info.path):
             modules.setdefault(of.name, []).append(info.path)
@@ -287,7 +287,7 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     frozen = [
         one for one in weights if (one.module.name, one.info.path) not in are_trained and not one.info.requires_grad
     ]
-    share = sum(map(_size, frozen)) / sum(map(_size, weights))
+    share = sum(one.size for one in frozen) / sum(one.size for one in weights)
     for one in frozen:
         if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
             continue
@@ -346,7 +346,3 @@ LEAST_DRAWN = 64
 """Elements of a small matrix that tell how it was made."""
 
 _MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
-
-
-def _size(weight: Weight) -> float:
-    return float(np.prod([size or 1 for size in weight.info.shape]))

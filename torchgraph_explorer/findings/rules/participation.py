@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -84,18 +83,18 @@ def _chosen(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
     frozen, left = Counter[str](), Counter[str]()
     tops: dict[str, str] = {}
     is_held: dict[str, bool] = {}
-    missed = {_name(one) for of in without.values() for one in of}
+    missed = {one.name for of in without.values() for one in of}
     for one in evidence.places.weights():
         module = _called(evidence, one.module.name)
         if not _runs_without_graph(evidence, module):
             continue
         top = _top_without_graph(evidence, module)
         if not one.info.requires_grad:
-            frozen[top] += _size(one)
-        elif _name(one) in missed:
+            frozen[top] += one.size
+        elif one.name in missed:
             tops[module] = top
-            left[top] += _size(one)
-            if _name(one) not in held:
+            left[top] += one.size
+            if one.name not in held:
                 is_held[top] = False
     return {module for module, top in tops.items() if frozen[top] > left[top] and is_held.get(top, True)}
 
@@ -116,14 +115,6 @@ def _top_without_graph(evidence: Evidence, module: str) -> str:
 
 def _runs_without_graph(evidence: Evidence, module: str) -> bool:
     return module in evidence.places.called and module not in evidence.places.differentiable
-
-
-def _name(weight: Weight) -> str:
-    return f"{weight.module.name}.{weight.info.path}".removeprefix(".")
-
-
-def _size(weight: Weight) -> int:
-    return math.prod(size or 1 for size in weight.info.shape)
 
 
 def _zeros(evidence: Evidence) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.shapes import moves_channels
 
 Sizes: TypeAlias = "tuple[int, ...]"
 
@@ -76,7 +77,7 @@ def _samples(evidence: Evidence) -> int:
 def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
     """Whether such sizes cannot be meant, as those of parts that are joined or split may be by chance."""
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
-    if _moves_samples(before, after, samples=samples) or _moves_channels(old, new) or _moves_channels(new, old):
+    if _moves_samples(before, after, samples=samples) or _moves_many_channels(old, new):
         return True
     if len(old) == 3 and len(new) == 4:  # heads of attention, which are split
         return new[0] == old[0] and new[2] == old[1] != new[1] and new[1] * new[3] == old[2] and _many(old[1])
@@ -89,15 +90,9 @@ def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool
     return len(old) > 3
 
 
-def _moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
-    """Whether the channels of `[samples, channels, height, width]` are last in `[samples, height · width, channels]`.
-
-    Not if such sizes also come from neighbours that are joined.
-    """
-    if len(image) != 4 or len(places) != 3 or image[0] != places[0] or not _many(image[1]):
-        return False
-    channels, height, width = image[1:]
-    return places[1] == height * width != channels * height and places[2] == channels != places[1]
+def _moves_many_channels(old: Sequence[int], new: Sequence[int]) -> bool:
+    image = old if len(old) == 4 else new
+    return (moves_channels(old, new) or moves_channels(new, old)) and _many(image[1])
 
 
 def _moves_samples(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
