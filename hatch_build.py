@@ -26,6 +26,7 @@ NATIVE = (
     "torchgraph_explorer/record/steps",
     "torchgraph_explorer/record/tensors",
 )
+KERNELS = "torchgraph_explorer/reduce/gpu"
 LOADER = "torchgraph_explorer/native.py"
 WEB = "torchgraph_explorer/web"
 
@@ -65,6 +66,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
             generate_record(root)
             machine = os.environ.get(BUILD_FOR) or this_machine()
             platform_tag, *_ = [build_native(root / folder, machine) for folder in NATIVE]
+            build_kernels(root / KERNELS)
             build_viewer(root / WEB)
         except BuildError as error:
             # An exception would be printed below forty lines of pip's and hatchling's frames.
@@ -114,9 +116,32 @@ def build_native(folder: Path, machine: str) -> str:
             _compile(source, f"{source.stem}.so", f"-target {target}{from_python}")
     for unneeded in (folder / "built").glob("*.lib"):  # of the linker for Windows
         unneeded.unlink()
+    _note_sources(folder)
+    return tag
+
+
+def build_kernels(folder: Path) -> None:
+    """Compile `kernels.c` in `folder` to `built/kernels.ptx`, which the driver of any Nvidia GPU since 2016 translates.
+
+    Raises:
+        BuildError: The compiler refuses it.
+    """
+    shutil.rmtree(folder / "built", ignore_errors=True)
+    (folder / "built").mkdir()
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", "nvptx64-cuda", "-mcpu=sm_60+ptx60", "-std=c11", "-O2"]
+    command = [*zig, "-S", "kernels.c", "-o", str((folder / "built" / "kernels.ptx").resolve())]
+    done = subprocess.run(
+        command, cwd=folder, check=False, capture_output=True, text=True
+    )  # it warns of its own options
+    if done.returncode:
+        raise BuildError(f"the C compiler refused {folder}/kernels.c: {done.stderr}\n{BUILD_ADVICE}")
+    _note_sources(folder)
+
+
+def _note_sources(folder: Path) -> None:
+    """Note beside what was built what it was made from."""
     loader = runpy.run_path(str(Path(__file__).parent / LOADER))  # the package itself needs torch
     (folder / "built" / loader["MADE_FROM"]).write_text(loader["digest_of"](folder))
-    return tag
 
 
 def _compile_rows(source: Path, target: str) -> None:

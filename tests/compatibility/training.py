@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode
 
 from tests.compatibility.case import Case, Training
 from tests.compatibility.walk import fingerprint
+from tests.devices import DEVICE, made_on
 from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.errors import TorchgraphWarning
@@ -54,7 +55,7 @@ def run(
         around: Makes a context manager in which the steps are run.
     """
     heard = Listening()
-    with _seeded(), _warnings() as said:
+    with _seeded(), made_on(DEVICE), _warnings() as said:
         training = case.make()
         watcher = _watch(training.model, heard, {**(options or {}), **training.options}) if watched else None
         try:
@@ -84,6 +85,8 @@ def _state(training: Training, results: list[object]) -> dict[str, Any]:
     state |= {f"buffer {name}": fingerprint(buffer) for name, buffer in model.named_buffers()}
     state |= {f"optimizer {i}": _optimizer(each) for i, each in enumerate(training.optimizers)}
     state["random numbers of torch"] = fingerprint(torch.get_rng_state())
+    if DEVICE == "cuda":
+        state["random numbers of the GPU"] = fingerprint(torch.cuda.get_rng_state())
     state["random numbers of Python"] = hash(random.getstate())
     state["random numbers of numpy"] = np.random.get_state()[1].tobytes()  # type: ignore[index]
     state["counted"] = repr(training.counted())
@@ -109,6 +112,9 @@ def _seeded() -> Iterator[None]:
     torch.default_generator.manual_seed(7)  # `torch.manual_seed` notes the whole stack for other devices
     random.seed(7)
     np.random.seed(7)
+    if DEVICE == "cuda":
+        torch.cuda.manual_seed(7)
+        torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:

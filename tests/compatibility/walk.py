@@ -59,4 +59,4 @@ def _bytes(tensor: Tensor) -> Any:
     plain = tensor.as_subclass(Tensor).contiguous().reshape(-1)
     if plain.is_quantized:
         plain = plain.int_repr()
-    return (*head, tuple(tensor.shape), plain.resolve_conj().resolve_neg().view(torch.uint8).numpy().tobytes())
+    return (*head, tuple(tensor.shape), plain.resolve_conj().resolve_neg().cpu().view(torch.uint8).numpy().tobytes())

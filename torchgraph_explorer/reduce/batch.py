@@ -52,7 +52,9 @@ class Batch:
         self._norms: RowsByTensor = {}
         rows.clear()
         device_batch.clear()
-        self._native = rows.begin(sampler.limit, sampler.positions, step=step, scale=gradient_scale)
+        self._native = rows.begin(
+            sampler.limit, sampler.positions, step=step, scale=gradient_scale, gpu=device_batch.address
+        )
 
     @property
     def native(self) -> StepFunctions | None:
@@ -82,7 +84,7 @@ class Batch:
         if self._is_in_host_memory(numbers):
             first = None if self._native is None else self._added(self._native.numbers, numbers)
             return self._rows.add_numbers(numbers) if first is None else list(range(first, first + len(numbers)))
-        return [-self._device_batch.add(one, first=0, stride=1, length=1, divisor=1.0) for one in numbers.split(1)]
+        return [-row for row in self._device_batch.add_numbers(numbers)]
 
     def units(self, output: Tensor, peaks: Tensor, *, is_second: bool, is_new: bool) -> tuple[int, int] | None:
         """Measure the units of `output`, its second or its last dimension, at the positions that `UnitRows` looks at.
@@ -128,13 +130,19 @@ class Batch:
 
     def _added(self, add: Callable[..., Added | None], tensor: Tensor, *more: object) -> Added | None:
         """The row or rows that a function of `native` adds; None if it does not take the tensor."""
-        if not self._is_in_host_memory(tensor):
+        if not (self._is_in_host_memory(tensor) or tensor.is_cuda):
             return None
         row = add(tensor, *more)
-        if row is None and self._rows.is_full:
-            self._rows.make_room()
+        if row is None and self._has_made_room():
             row = add(tensor, *more)
         return row
+
+    def _has_made_room(self) -> bool:
+        """Whether there was no room, and now is some."""
+        if self._rows.is_full:
+            self._rows.make_room()
+            return True
+        return self._device_batch.make_room()
 
     def _measure(self, tensor: Tensor, divisor: float = 1.0) -> int:
         row = None if self._native is None else self._added(self._native.values_again, tensor, divisor)
@@ -161,6 +169,10 @@ class Batch:
                 repeats=repeats,
                 fingerprint=whole,
             )
+        if self._native is not None and repeats == 1 and elements.dtype == tensor.dtype:
+            row = self._added(self._native.values_again, elements, divisor)
+            if row is not None:
+                return row
         return -self._device_batch.add(
             elements.detach().view(-1),
             first=first,

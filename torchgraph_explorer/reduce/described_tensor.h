@@ -1,4 +1,4 @@
-/* What an ordinary tensor in host memory is and where, by one function of torch. */
+/* What an ordinary tensor is and where, by one function of torch. */
 
 #ifndef TORCHGRAPH_DESCRIBED_TENSOR
 #define TORCHGRAPH_DESCRIBED_TENSOR
@@ -23,9 +23,10 @@ typedef struct {
     uint32_t major, minor;
     void *previous, *others[3];
     int (*describe)(PyObject *tensor, Described *found);
+    int (*stream)(int32_t device, int32_t device_number, void **found);
 } Exchange;
 
-enum { ON_HOST = 1 };
+enum { ON_HOST = 1, ON_GPU = 2 };
 
 /* The tensor that `tensors.c` has described last, and where its elements are: then `kept.c` need not ask whether they are all
  * there. Without a tensor, it was none that both take, or another thread may have run since. */
@@ -81,18 +82,44 @@ static inline int64_t count_in_order(const Described *tensor) {
     return count;
 }
 
-/* Describes a tensor of an ordinary type that is in host memory, in order and not empty. Returns 1; 0 for any other one; -1
- * with an exception. */
-static inline int describe(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count) {
+/* How many elements a described tensor has, if they are next to each other in memory, in whatever order; else -1. */
+static inline int64_t count_together(const Described *tensor) {
+    int64_t count = 1;
+    for (int found = 0, wanted = 0; wanted < tensor->dimensions; wanted++) {
+        for (int at = found = 0; at < tensor->dimensions; at++) {
+            if (tensor->shape[at] == 0) return 0;
+            if (tensor->shape[at] == 1 || tensor->strides[at] != count) continue;
+            count *= tensor->shape[at];
+            found = 1;
+            break;
+        }
+        if (!found) break;
+    }
+    int64_t all = 1;
+    for (int at = 0; at < tensor->dimensions; at++) all *= tensor->shape[at];
+    return all == count ? count : -1;
+}
+
+/* Describes a tensor of an ordinary type that is not empty, in host memory and in order there, or in the memory of an Nvidia GPU and
+ * next to each other there. Returns 1; 0 for any other one; -1 with an exception. */
+static inline int describe_anywhere(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count) {
     if (exchange->describe(tensor, found) != 0) { /* sparse, nested, quantized or the like */
         PyErr_Clear();
         return 0;
     }
+    const int is_on_gpu = found->device == ON_GPU;
     *count = count_in_order(found);
-    if (found->device != ON_HOST || described_type(found) < 0 || *count <= 0 || found->data == NULL) return 0;
+    if (*count < 0 && is_on_gpu) *count = count_together(found);
+    if (!(is_on_gpu || found->device == ON_HOST) || described_type(found) < 0 || *count <= 0 || found->data == NULL) return 0;
     int is_negated = truth(PyObject_CallFunctionObjArgs(part[IS_NEG], tensor, NULL));
     if (is_negated != 0) return is_negated < 0 ? -1 : 0;
     return is_in_memory(part, tensor, *count, found->bits / 8);
+}
+
+/* The same, of tensors in host memory alone. */
+static inline int describe(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count) {
+    int is_plain = describe_anywhere(exchange, part, tensor, found, count);
+    return is_plain > 0 && found->device != ON_HOST ? 0 : is_plain;
 }
 
 #endif

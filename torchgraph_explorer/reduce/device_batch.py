@@ -2,21 +2,25 @@
 
 A sample of each tensor is put into a buffer on its device. The buffers are copied to the host once a step, in a stream
 of their own, and read in the writer's thread. The training's thread only queues the work.
+
+An Nvidia GPU reads ordinary tensors by kernels of our own, see `gpu_rows.py`. What they do not take, and all tensors on
+other devices, torch's operations read, as is said here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.interrupts import Restoring
-from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, of_sample
+from torchgraph_explorer.reduce.gpu_rows import GpuRows
+from torchgraph_explorer.reduce.row_buffer import ELSEWHERE, Part, RowBuffer, of_sample
+from torchgraph_explorer.reduce.to_host import Stream, ToHost, current_stream, relaxed
 
 ROOM = 1 << 20
 """Elements of a buffer, 4 MB; more if a single tensor needs more."""
@@ -26,9 +30,6 @@ _WITHIN_FLOAT = frozenset(
 )
 """Types all of whose numbers are float32, too."""
 
-DeviceStream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
-"""A device, and the stream on it."""
-
 
 @dataclass(slots=True)
 class _Buffers:
@@ -37,7 +38,7 @@ class _Buffers:
     Streams do not share buffers: the work of one on a buffer may not be over when another one would write to it.
     """
 
-    stream: DeviceStream
+    stream: Stream
     buffers: list[Tensor] = field(default_factory=list)
     filled: int = 0
 
@@ -67,7 +68,7 @@ class _Sample:
         dtype: The tensor's, if the buffer has all its elements exactly; else None.
     """
 
-    stream: DeviceStream
+    stream: Stream
     buffer: int
     start: int
     length: int
@@ -94,16 +95,27 @@ class DeviceBatch:
         """Begin without rows; `histograms` as for `RowBuffer`."""
         self._histograms = histograms
         self._samples: list[_Sample] = []
-        self._memory: dict[DeviceStream, _Buffers] = {}
+        self._memory: dict[Stream, _Buffers] = {}
+        self._on_gpu = GpuRows()
         self._counts = False
+
+    @property
+    def address(self) -> int:
+        """Of what `tensors.c` needs to have a GPU read tensors."""
+        return self._on_gpu.address
+
+    def make_room(self) -> bool:
+        """As `GpuRows.make_room`."""
+        return self._on_gpu.make_room()
 
     def __len__(self) -> int:
         """How many rows the step has so far."""
-        return len(self._samples)
+        return len(self._on_gpu)
 
     def clear(self) -> None:
         """Begin a step without rows."""
         self._samples, self._memory = [], {}
+        self._on_gpu.clear()
 
     def add(
         self,
@@ -123,10 +135,7 @@ class DeviceBatch:
         Returns:
             How many rows the step then has.
         """
-        stream = _current_stream(elements.device)
-        memory = self._memory.get(stream)
-        if memory is None:
-            memory = self._memory[stream] = _Buffers(stream)
+        memory = self._buffers(elements.device)
         if stride == 1 or not elements.is_floating_point():
             totals: tuple[Tensor, ...] = ()
         elif self._counts:
@@ -140,8 +149,29 @@ class DeviceBatch:
             room[i].copy_(number)
         at, count = memory.filled - length, elements.numel()
         dtype = elements.dtype if is_exact and length == count and elements.dtype in _WITHIN_FLOAT else None
-        self._samples.append(_Sample(stream, buffer, at, length, len(totals), count, divisor, repeats, dtype))
-        return len(self._samples)
+        return self._noted(_Sample(memory.stream, buffer, at, length, len(totals), count, divisor, repeats, dtype))
+
+    def add_numbers(self, numbers: Tensor) -> list[int]:
+        """Add a row for each of `numbers`, `[n]` of float32; returns how many rows the step has after each."""
+        memory = self._buffers(numbers.device)
+        room, buffer = memory.room(len(numbers))
+        room.copy_(numbers)
+        first = memory.filled - len(numbers)
+        return [
+            self._noted(_Sample(memory.stream, buffer, first + at, 1, 0, 1, 1.0, 1, torch.float32))
+            for at in range(len(numbers))
+        ]
+
+    def _buffers(self, device: torch.device) -> _Buffers:
+        stream = current_stream(device)
+        memory = self._memory.get(stream)
+        if memory is None:
+            memory = self._memory[stream] = _Buffers(stream)
+        return memory
+
+    def _noted(self, sample: _Sample) -> int:
+        self._samples.append(sample)
+        return self._on_gpu.add_elsewhere(len(self._samples) - 1)
 
     def finish(self) -> Callable[[], Part]:
         """Begin to copy the samples to the host; the next step begins without rows.
@@ -149,60 +179,67 @@ class DeviceBatch:
         Returns:
             A function that waits for the copy and gives the rows, the latest first. To be called once, in any thread.
         """
-        copies = {stream: _Copy(memory) for stream, memory in self._memory.items()}
-        samples = self._samples
+        streams = [(chunk.device, stream) for stream, chunk in self._on_gpu.chunks]
+        chunks = _in_order(streams, [chunk for _, chunk in self._on_gpu.chunks])
+        buffers = {stream: ToHost(stream, memory.buffers) for stream, memory in self._memory.items()}
+        samples, left = self._samples, self._on_gpu.take()
         self.clear()
-        return lambda: self._rows(reversed(samples), {stream: copy.wait() for stream, copy in copies.items()})
 
-    def _rows(self, samples: Iterable[_Sample], copies: dict[DeviceStream, list[Tensor]]) -> Part:
-        rows, counts, are_whole = RowBuffer(histograms=self._histograms), False, []
-        for one in samples:
-            buffer = copies[one.stream][one.buffer]
-            sample = buffer[one.start : one.start + one.length]
-            are_whole.append(one.dtype is not None)
-            if one.dtype is not None:
-                sample = sample.to(one.dtype)  # so that the fingerprint is that of the tensor's own bits
-            if one.length == one.count:
-                rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor, repeats=one.repeats)
-            else:
-                found = _non_finite(sample, buffer[one.start - one.totals : one.start].tolist())
-                counts = counts or any(found)
-                rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor, repeats=one.repeats)
-        self._counts = counts
+        def read() -> Part:
+            with relaxed():
+                copies = {stream: copy.wait() for stream, copy in buffers.items()}
+                return self._rows(samples, copies=copies, left=left, chunks=chunks())
+
+        return read
+
+    def _rows(
+        self,
+        samples: Sequence[_Sample],
+        *,
+        copies: dict[Stream, list[Tensor]],
+        left: npt.NDArray[np.void],
+        chunks: Sequence[Tensor],
+    ) -> Part:
+        """The rows, the latest first."""
+        rows, self._counts = RowBuffer(histograms=self._histograms), False
+        memories = np.array([chunk.data_ptr() for chunk in chunks], np.uintp)
+        are_whole = left["kind"] != ELSEWHERE
+        at = len(left) - 1
+        while (at := rows.add_left(left, at, memories)) >= 0:
+            one = samples[left["at"][at]]
+            are_whole[at] = one.dtype is not None
+            self._counts |= _add(rows, one, copies[one.stream][one.buffer])
+            at -= 1
         part = rows.finish()
-        fingerprints = np.where(are_whole, part.fingerprints, of_sample(part.fingerprints))
+        fingerprints = np.where(are_whole[::-1], part.fingerprints, of_sample(part.fingerprints))
         return part._replace(fingerprints=fingerprints)
 
 
-class _Copy:
-    """Buffers on their way to host memory."""
-
-    def __init__(self, memory: _Buffers) -> None:
-        self._done: torch.cuda.Event | None = None
-        device, stream = memory.stream
-        if stream is None:
-            self._buffers = [buffer.cpu() for buffer in memory.buffers]
-            return
-        own = torch.cuda.Stream(device)
-        own.wait_stream(stream)
-        current = torch.cuda.current_stream(device), torch.cuda.current_stream()
-        with Restoring(lambda: [torch.cuda.set_stream(each) for each in current]):  # the last sets the device, too
-            torch.cuda.set_stream(own)
-            self._buffers = [buffer.to("cpu", non_blocking=True) for buffer in memory.buffers]  # into pinned memory
-            self._done = torch.cuda.Event()
-            self._done.record(own)
-        for buffer in memory.buffers:
-            buffer.record_stream(own)  # the memory is not reused before the copy is made
-
-    def wait(self) -> list[Tensor]:
-        if self._done is not None:
-            self._done.synchronize()
-        return self._buffers
+def _add(rows: RowBuffer, one: _Sample, buffer: Tensor) -> bool:
+    """Add the row of a tensor of which a sample is in `buffer`; returns whether one that is sampled is not finite."""
+    sample = buffer[one.start : one.start + one.length]
+    if one.dtype is not None:
+        sample = sample.to(one.dtype)  # so that the fingerprint is that of the tensor's own bits
+    if one.length == one.count:
+        rows.add(sample, first=0, stride=1, length=one.length, divisor=one.divisor, repeats=one.repeats)
+        return False
+    found = _non_finite(sample, buffer[one.start - one.totals : one.start].tolist())
+    rows.add_sample(sample, count=one.count, non_finite=found, divisor=one.divisor, repeats=one.repeats)
+    return any(found)
 
 
-def _current_stream(device: torch.device) -> DeviceStream:
-    """The stream in which this thread works on `device`. Autograd runs a backward in the stream of its forward."""
-    return device, torch.cuda.current_stream(device) if device.type == "cuda" else None
+def _in_order(streams: Sequence[Stream], tensors: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
+    """Begin to copy `tensors`, each of its stream. Returns a function that waits for the copies and gives them."""
+    copies = {
+        stream: ToHost(stream, [one for one, of in zip(tensors, streams, strict=True) if of == stream])
+        for stream in dict.fromkeys(streams)
+    }
+
+    def wait() -> list[Tensor]:
+        found = {stream: iter(copy.wait()) for stream, copy in copies.items()}
+        return [next(found[stream]) for stream in streams]
+
+    return wait
 
 
 def _bounded(tensor: Tensor) -> Tensor:

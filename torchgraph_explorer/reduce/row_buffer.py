@@ -59,6 +59,9 @@ _COUNTS = slice(STATISTICS.index("min"))
 _L2_NORM = STATISTICS.index("l2_norm")
 """The columns that grow with the number of elements."""
 
+VALUES, SQUARES, ELSEWHERE = range(3)
+"""What a GPU has left of a tensor: its elements, sums of squares of its samples, or nothing that `rows.c` reads."""
+
 _TABLES = 4 * (2048 + 272)
 """Counters that rows.c needs for each thread: `TABLES * SPAN`."""
 
@@ -176,16 +179,17 @@ class RowBuffer:
         self._place = _Place(self._memory.address, 0, 0)
         self._of_tensors = tensor_functions()
 
-    def begin(self, most: int, positions: Positions, *, step: int, scale: float) -> StepFunctions | None:
-        """What adds ordinary tensors in host memory, each once; None without `tensors.c`.
+    def begin(self, most: int, positions: Positions, *, step: int, scale: float, gpu: int = 0) -> StepFunctions | None:
+        """What adds ordinary tensors, each once; None without `tensors.c`.
 
         `most` elements are sampled (-1: all), those that `positions` gives, as `Sampler.positions` does. Gradients are
-        divided by `scale`.
+        divided by `scale`. What a GPU reads is put into memory as `GpuRows` has it, at the address `gpu`;
+        0: tensors on a GPU are not taken.
         """
         self._memory.begin()
         if self._of_tensors is None:
             return None
-        return StepFunctions(*self._of_tensors(ctypes.addressof(self._place), most, positions, step, scale))
+        return StepFunctions(*self._of_tensors(ctypes.addressof(self._place), most, positions, step, scale, gpu))
 
     @property
     def is_full(self) -> bool:
@@ -228,7 +232,13 @@ class RowBuffer:
         return self._last
 
     def add_sample(
-        self, sample: Tensor, *, count: int, non_finite: tuple[int, int, int], divisor: float, repeats: int = 1
+        self,
+        sample: Tensor,
+        *,
+        count: int,
+        non_finite: tuple[int, int, int],
+        divisor: float,
+        repeats: int = 1,
     ) -> int:
         """Add the row of a tensor of `count` elements from a sample of it.
 
@@ -239,6 +249,21 @@ class RowBuffer:
         while not self._memory.add_sample(*arguments):
             self._grow()
         return self._added(repeats)
+
+    def add_left(self, left: npt.NDArray[np.void], at: int, memories: npt.NDArray[np.uintp]) -> int:
+        """Add the rows of what a GPU has left, `gpu_rows.LEFT`, from number `at` down to the first.
+
+        `memories` are the addresses of the memory in which it is.
+
+        Returns:
+            The number of the first one that is of another kind, for which no row was added; -1 without one.
+        """
+        add = _add_left()
+        while (at := add(self._memory.address, left.ctypes.data, at, memories.ctypes.data)) >= 0:
+            if left["kind"][at] == ELSEWHERE:
+                break
+            self._grow()
+        return at
 
     def add_norms(self, elements: Elements, *, samples: int, divisor: float, repeats: int = 1) -> int:
         """Add the row of the l2 norms of `elements` cut into `samples` equal pieces; returns its number."""
@@ -327,6 +352,14 @@ def fingerprint(tensor: Tensor) -> int:
 def of_sample(fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The same fingerprints, marked as those of samples."""
     return (fingerprints & ~np.uint64(EXTENT)) | np.uint64(Extent.SAMPLE)
+
+
+@cache
+def _add_left() -> Callable[..., int]:
+    found = library().torchgraph_add_left
+    found.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+    found.restype = ctypes.c_int64
+    return found
 
 
 @cache

@@ -817,6 +817,54 @@ int torchgraph_add_norms(Rows *rows, const char *data, int64_t type, int64_t sam
     return 1;
 }
 
+/* `Left` in on_gpu.h: what a GPU has left of a tensor in one of several pieces of memory, which are on the host now. */
+typedef struct {
+    int64_t kind, memory, at, count, length, parts;
+    double divisor;
+} Left;
+
+enum { VALUES, SQUARES };
+
+/* The row of values, of which how many are NaN, infinite and minus infinite, the sum of the hashes, and a sample were left. */
+static int add_values_left(Rows *rows, const Left *left, const char *from) {
+    uint64_t totals[4];
+    memcpy(totals, from, sizeof totals);
+    if (!torchgraph_add_sample(rows, from + sizeof totals, FLOAT32, left->length, left->divisor, left->count,
+                               (int64_t)totals[0], (int64_t)totals[1], (int64_t)totals[2]))
+        return 0;
+    rows->fingerprints[rows->rows - 1] = fingerprint_of(totals[3], OF_ALL);
+    return 1;
+}
+
+/* The row of norms, of which sums of squares were left, `[length, parts]`. */
+static int add_squares_left(Rows *rows, const Left *left, const char *from) {
+    float *norms = malloc((size_t)left->length * sizeof *norms);
+    if (norms == NULL) return 0;
+    for (int64_t at = 0; at < left->length; at++) {
+        double sum = 0, part;
+        for (int64_t i = 0; i < left->parts; i++, from += sizeof part) {
+            memcpy(&part, from, sizeof part);
+            sum += part;
+        }
+        norms[at] = from_double(sqrt(sum) / left->divisor);
+    }
+    int is_added = torchgraph_add_row(rows, (const char *)norms, FLOAT32, left->length, 0, 1, left->length, 1.0);
+    free(norms);
+    return is_added;
+}
+
+/* Adds the rows of what was left, from the `at`-th on down to the first one. Returns which one is next: of another kind, or one for
+ * which there is no room; -1 if none is. */
+int64_t torchgraph_add_left(Rows *rows, const Left *all, int64_t at, const char *const *memories) {
+    for (; at >= 0; at--) {
+        const Left *left = &all[at];
+        if (left->kind > SQUARES) break;
+        const char *from = memories[left->memory] + left->at;
+        if (!(left->kind == VALUES ? add_values_left(rows, left, from) : add_squares_left(rows, left, from))) break;
+    }
+    return at;
+}
+
 /* The fingerprint of `count` elements of `size` bytes. */
 uint64_t torchgraph_fingerprint(const char *data, int64_t size, int64_t count) {
     return fingerprint_of(sum_of_hashes(data, size, count), OF_ALL);

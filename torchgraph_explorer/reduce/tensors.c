@@ -1,11 +1,11 @@
-/* Finds the elements of a tensor in memory and hands them to `rows.c`: `sampling.plain_elements` and what follows it in
- * `batch.py`, for ordinary tensors in host memory, at a third of the cost. Those are the reference: what this does not
+/* Finds the elements of a tensor in memory and hands them to `rows.c`, or has the GPU read them where they are in its memory:
+ * `sampling.plain_elements` and what follows it in `batch.py`, for ordinary tensors, at a third of the cost. Those are the reference: what this does not
  * take, they do, and they do everything where this is not built.
  *
  * Nothing of torch is assumed but DLPack's functions and the methods of tensors that Python code calls, too.
  */
 
-#include "described_tensor.h"
+#include "on_gpu.h"
 #include "units.h"
 
 typedef int (*AddRow)(void *rows, const char *data, int64_t type, int64_t count, int64_t first, int64_t stride,
@@ -25,10 +25,12 @@ static PyObject *part[PARTS];
 static AddRow add_row;
 static AddNorms add_norms;
 
-/* `samples` is the size of the first dimension. */
+/* `samples` is the size of the first dimension; 0 if the elements of its indices are mixed in memory. `gpu` is the number of the
+ * GPU in whose memory they are, -1 if they are in the host's. */
 typedef struct {
     const char *data;
-    int64_t type, count, samples;
+    int64_t type, size, count, samples;
+    int32_t gpu;
 } Elements;
 
 static int64_t asked(PyObject *tensor, int method) {
@@ -55,13 +57,16 @@ static int64_t element_type(PyObject *tensor) {
 /* As `plain_elements` below, of a tensor of an ordinary type. */
 static int described_elements(PyObject *tensor, Elements *found) {
     Described known;
-    int is_plain = describe(exchange, part, tensor, &known, &found->count);
+    int is_plain = describe_anywhere(exchange, part, tensor, &known, &found->count);
     measured.tensor = NULL;
     if (is_plain <= 0) return is_plain;
-    if (found->count <= MANY) measured = (Measured){tensor, known.data, known.offset, found->count};
+    found->gpu = known.device == ON_GPU ? known.device_number : -1;
+    if (found->count <= MANY && found->gpu < 0) measured = (Measured){tensor, known.data, known.offset, found->count};
     found->type = described_type(&known);
+    found->size = known.bits / 8;
     found->data = known.data + known.offset;
     found->samples = known.dimensions > 0 ? known.shape[0] : 1;
+    if (found->samples > 1 && known.strides[0] != found->count / found->samples) found->samples = 0;
     return 1;
 }
 
@@ -88,16 +93,23 @@ static int asked_elements(PyObject *tensor, Elements *found) {
     int64_t dimensions = asked(tensor, DIM);
     if (dimensions > 0) found->samples = number(PyObject_CallFunctionObjArgs(part[SIZE], tensor, part[ZERO], NULL));
     if (dimensions < 0 || found->samples < 0) return -1;
-    int64_t size = number(PyObject_GetAttr(tensor, part[ITEMSIZE]));
-    return size < 0 ? -1 : is_in_memory(part, tensor, found->count, size);
+    found->size = number(PyObject_GetAttr(tensor, part[ITEMSIZE]));
+    return found->size < 0 ? -1 : is_in_memory(part, tensor, found->count, found->size);
 }
 
-/* As `sampling.plain_elements`, of an ordinary tensor that is in host memory and not empty. Returns 1; 0 for any other
- * tensor; -1 with an exception. */
-static int plain_elements(PyObject *tensor, Elements *found) {
+/* As `sampling.plain_elements`, of an ordinary tensor that is in the memory of the host or a GPU, and not empty. Returns 1; 0 for
+ * any other tensor; -1 with an exception. */
+static int elements_anywhere(PyObject *tensor, Elements *found) {
     int is_plain = is_tensor(part, tensor);
     if (is_plain <= 0) return is_plain;
+    found->gpu = -1;
     return exchange != NULL ? described_elements(tensor, found) : asked_elements(tensor, found);
+}
+
+/* The same, of tensors in host memory alone. */
+static int plain_elements(PyObject *tensor, Elements *found) {
+    int is_plain = elements_anywhere(tensor, found);
+    return is_plain > 0 && found->gpu >= 0 ? 0 : is_plain;
 }
 
 /* As in `rows.c`, and in `row_buffer.py`. */
@@ -112,11 +124,12 @@ typedef struct {
     int64_t before, is_full;
 } Place;
 
-/* What is sampled, and where its rows are put. */
+/* What is sampled, and where its rows are put: those of tensors in host memory, and what a GPU leaves of the others. */
 typedef struct {
     Place *place;
     int64_t most;
     PyObject *positions, *step;
+    Gpu *gpu;
 } Sampling;
 
 /* The sample of `count` elements; 0, or -1 with an exception. */
@@ -139,13 +152,34 @@ static int64_t added(Place *place, int is_added) {
     return is_added ? place->before + place->rows->rows - 1 : -1;
 }
 
+/* Rows of tensors on a GPU are numbered from here on; to Python they are -1, -2, ... */
+static const int64_t ON_GPUS = (int64_t)1 << 40;
+
+/* As `add_tensor`, of elements in a GPU's memory. */
+static int64_t add_on_gpu(const Sampling *sampling, const Elements *elements, int is_norms, double divisor) {
+    if (sampling->gpu == NULL) return -1;
+    enum { TYPES_OF_FLOATS = 4 };
+    int64_t sample[3], rows = 0;
+    if (is_norms) {
+        if (elements->samples > 0 && elements->type < TYPES_OF_FLOATS)
+            rows = norms_on_gpu(sampling->gpu, exchange, elements->gpu, elements->data, elements->type, elements->size,
+                                elements->count, elements->samples, divisor);
+    } else {
+        if (sample_of(sampling, elements->count, sample) < 0) return -2;
+        rows = values_on_gpu(sampling->gpu, exchange, elements->gpu, elements->data, elements->type, elements->size,
+                             elements->count, sample, divisor);
+    }
+    return rows > 0 ? ON_GPUS + rows : -1;
+}
+
 /* Adds the row of values, or of the l2 norms of the indices of the first dimension, of an ordinary tensor. Returns its
  * number; -1 for any other tensor or without room; -2 with an exception. */
 static int64_t add_tensor(const Sampling *sampling, PyObject *tensor, int is_norms, double divisor) {
     Elements elements;
     int64_t sample[3];
-    int is_plain = plain_elements(tensor, &elements);
+    int is_plain = elements_anywhere(tensor, &elements);
     if (is_plain <= 0) return is_plain - 1;
+    if (elements.gpu >= 0) return add_on_gpu(sampling, &elements, is_norms, divisor);
     if (!is_norms && sample_of(sampling, elements.count, sample) < 0) return -2;
     void *state = elements.count > MANY ? PyEval_SaveThread() : NULL;
     Place *place = sampling->place;
@@ -250,7 +284,7 @@ static const char *const STEP = "torchgraph_explorer.step";
 
 static PyObject *row_or_none(int64_t row) {
     if (row == -2) return NULL;
-    if (row >= 0) return PyLong_FromLongLong(row);
+    if (row >= 0) return PyLong_FromLongLong(row > ON_GPUS ? ON_GPUS - row : row);
     Py_IncRef(NONE);
     return NONE;
 }
@@ -457,12 +491,13 @@ static PyMethodDef of_a_step[OF_A_STEP] = {
 };
 
 /* Arguments: the address of a `Place`, how many elements are sampled at most (-1: all), a function from count and step to
- * `Sampler.positions`, the step, and what gradients are divided by. Returns the functions for one step. */
+ * `Sampler.positions`, the step, what gradients are divided by, and the address of a `Gpu`. Returns the functions for one step. */
 static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
-    Step *step = count == 5 ? calloc(1, sizeof *step) : NULL;
+    Step *step = count == 6 ? calloc(1, sizeof *step) : NULL;
     if (step == NULL) return PyErr_NoMemory();
-    step->sampling = (Sampling){PyLong_AsVoidPtr(arguments[0]), PyLong_AsLongLong(arguments[1]), arguments[2], arguments[3]};
+    step->sampling = (Sampling){PyLong_AsVoidPtr(arguments[0]), PyLong_AsLongLong(arguments[1]), arguments[2], arguments[3],
+                                PyLong_AsVoidPtr(arguments[5])};
     step->scale = PyFloat_AsDouble(arguments[4]);
     Py_IncRef(arguments[2]), Py_IncRef(arguments[3]);
     PyObject *capsule = PyCapsule_New(step, STEP, release);

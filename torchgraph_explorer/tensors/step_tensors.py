@@ -20,7 +20,7 @@ from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.odd_samples import odd_samples
 from torchgraph_explorer.tensors.patterns import Pattern, Place, nearest
 from torchgraph_explorer.tensors.taken import Blocks, Placed, Taken, copied_by_c
-from torchgraph_explorer.tensors.transfer import Bytes, current_stream, on_host
+from torchgraph_explorer.tensors.transfer import Bytes, on_host, stream_of
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
 
@@ -433,7 +433,7 @@ class StepTensors:
         self._note_batch(copied)
 
     def _of_python(self, copied: Copied) -> Taken:
-        taken = Taken(copied, current_stream(copied.values))
+        taken = Taken(copied, stream_of(copied.values))
         self._by_python.append(taken)
         return taken
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import torch
 
 from torchgraph_explorer.reduce.neurons import DOUBLE, as_statistics, statistics_size
+from torchgraph_explorer.reduce.to_host import Stream
 from torchgraph_explorer.schema import KeptForm
 from torchgraph_explorer.tensors.copies import Copied, dimension_of
-from torchgraph_explorer.tensors.transfer import Bytes, Stream
+from torchgraph_explorer.tensors.transfer import Bytes
 
 
 class Taken(NamedTuple):

@@ -10,20 +10,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.interrupts import Restoring
+from torchgraph_explorer.reduce.to_host import Stream, ToHost, current_stream, relaxed
 
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
-Stream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
-"""A device, and the stream on it."""
 
-
-def current_stream(tensor: Tensor | npt.NDArray[Any]) -> Stream | None:
+def stream_of(tensor: Tensor | npt.NDArray[Any]) -> Stream | None:
     """The stream in which this thread works on the tensor's device; None for host memory."""
-    if isinstance(tensor, np.ndarray) or tensor.is_cpu:
-        return None
-    device = tensor.device
-    return device, torch.cuda.current_stream(device) if device.type == "cuda" else None
+    return None if isinstance(tensor, np.ndarray) or tensor.is_cpu else current_stream(tensor.device)
 
 
 def on_host(pieces: Sequence[tuple[Tensor | npt.NDArray[Any], Stream | None]]) -> Callable[[], list[Bytes]]:
@@ -54,29 +48,14 @@ def _bytes(piece: Tensor) -> Tensor:
 
 
 class _Transfer:
-    """The pieces of one stream, as one copy into pinned memory."""
+    """The pieces of one stream, as one copy."""
 
     def __init__(self, stream: Stream, pieces: list[Tensor]) -> None:
-        device, made_in = stream
         self._sizes = [piece.numel() * piece.element_size() for piece in pieces]
-        self._done: torch.cuda.Event | None = None
-        if made_in is None:
-            self._copy = torch.cat([_bytes(piece) for piece in pieces]).cpu()
-            return
-        own = torch.cuda.Stream(device)
-        own.wait_stream(made_in)
-        current = torch.cuda.current_stream(device), torch.cuda.current_stream()
-        with Restoring(lambda: [torch.cuda.set_stream(each) for each in current]):  # the last sets the device, too
-            torch.cuda.set_stream(own)
-            together = torch.cat([_bytes(piece) for piece in pieces])
-            self._copy = together.to("cpu", non_blocking=True)  # into pinned memory
-            self._done = torch.cuda.Event()
-            self._done.record(own)
-        for piece in pieces:
-            piece.record_stream(own)  # the memory is not reused before the copy is made
+        self._copy = ToHost(stream, pieces, lambda pieces: [torch.cat([_bytes(piece) for piece in pieces])])
 
     def wait(self) -> list[Bytes]:
-        if self._done is not None:
-            self._done.synchronize()
+        with relaxed():
+            [copy] = self._copy.wait()
         ends = np.cumsum(self._sizes)
-        return np.split(self._copy.numpy(), ends[:-1])
+        return np.split(copy.numpy(), ends[:-1])

@@ -286,6 +286,8 @@ class Pipeline:
             self._discard()
             return
         moment, clock, scale = self._began
+        with NoDispatch():  # what is on a GPU is copied
+            measured, kept = self._batch.finish(), self._finish_kept(told.label)
         self._writer.put(
             Step(
                 step=observation.step,
@@ -295,11 +297,11 @@ class Pipeline:
                 graph=observation.graph,
                 rows=observation.rows,
                 shards=self._shards,
-                measured=self._batch.finish(),
+                measured=measured,
                 facts=observation.facts,
                 training=observation.training,
                 not_finite=self._bad_values.take(),
-                kept=self._finish_kept(told.label),
+                kept=kept,
                 label=told.label,
                 tensors=observation.tensors,
             )
