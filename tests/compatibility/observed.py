@@ -248,7 +248,11 @@ def inputs_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, 
 
 
 def _note_gradient(tensor: Tensor, reached: set[str], path: str) -> None:
-    tensor.register_hook(lambda _gradient: reached.add(path))
+    def arrived(gradient: Tensor | None) -> None:
+        if gradient is not None:  # as where an operation of several outputs is reached through another one
+            reached.add(path)
+
+    tensor.register_hook(arrived)
 
 
 def _is_traced_by_a_mode() -> bool:
