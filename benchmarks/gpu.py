@@ -1,7 +1,8 @@
 """What watching costs a step on a GPU: the time of the step, and how often the host waits for the device.
 
 Run it with `python -m benchmarks gpu` where torch finds a CUDA device; elsewhere it says that there is none.
-Logged and unlogged steps take turns in one process, and with them blocks of the unwatched model.
+Logged and unlogged steps take turns in one process, and with them blocks of the unwatched model. With `--full`, the
+models are compiled, too, without and with CUDA graphs.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -75,34 +78,64 @@ def encoder(device: str = "cuda", *, batch: int = 32, layers: int = 24, width: i
     return Subject(f"transformer, {layers} × d {width}, batch {batch}", model, sequences, mean_square)
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a model is run and watched.
+
+    Attributes:
+        name: As the table has it.
+        compiled: What `torch.compile` is given; None where the model is not compiled.
+        options: What `watch` is given.
+    """
+
+    name: str
+    compiled: Mapping[str, str] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+EAGER = Way("eager")
+COMPILED = (
+    Way("compiled, logged eagerly", {"backend": "inductor"}),
+    Way('compiled, logged `"inline"`', {"backend": "inductor"}, {"compiled": "inline"}),
+    Way("CUDA graphs, logged eagerly", {"mode": "reduce-overhead"}),
+)
+
+
 def tables(options: Options) -> Iterator[Table]:
     """The ratios of wall time."""
     if not torch.cuda.is_available():
         yield Table("A step on a GPU", ("",), [["torch finds no CUDA device here"]])
         return
     repeats = 12 if options.full else 5
+    ways = [EAGER, *(COMPILED if options.full else ())]
     yield Table(
         f"A step on {torch.cuda.get_device_name()}, bfloat16",
-        ("", "plain, ms", "logged", "unlogged", "waits a logged step"),
-        [row(make, repeats=repeats) for make in (resnet50, encoder)],
-        "Wall time over that of the plain step: median and quartiles. A wait is what torch's sync_debug_mode warns of.",
+        ("", "plain, ms", "every step", "every 50th", "no step", "waits a logged step"),
+        [row(make, way, repeats=repeats) for make in (resnet50, encoder) for way in ways],
+        "Wall time over that of the plain step: median and quartiles. That of every 50th step is one logged step and "
+        "49 unlogged ones, measured apart. A wait is what torch's sync_debug_mode warns of.",
     )
 
 
-def row(make: Callable[[], Subject], *, repeats: int) -> list[Cell]:
+def row(make: Callable[[], Subject], way: Way, *, repeats: int) -> list[Cell]:
     """The row of one model."""
-    training, switch = Training(make()), Switch()
+    subject, switch = make(), Switch()
+    training = Training(subject)
+    if way.compiled is not None:
+        training.model = cast("nn.Module", torch.compile(subject.model, **way.compiled))  # type: ignore[call-overload]
     training.steps(WARM)
     plain, logged, unlogged = [], [], []
     for _ in range(repeats):
         first = seconds(training)
         with tempfile.TemporaryDirectory() as logdir:
             switch.on = True
-            watcher = watch(training.model, log_freq=switch, backend="record", logdir=logdir, verbose=False)
+            watcher = watch(
+                subject.model, log_freq=switch, backend="record", logdir=logdir, verbose=False, **way.options
+            )
             training.steps(WARM)
             between = []
             for switch.on in (True, False, False, True):
-                training.step()  # ends the previous block
+                training.steps(2)  # ends the previous block; the first one after a change may be compiled
                 between.append(seconds(training))
             switch.on = True
             training.step()
@@ -111,7 +144,9 @@ def row(make: Callable[[], Subject], *, repeats: int) -> list[Cell]:
         plain.append((first + seconds(training)) / 2)
         logged.append((between[0] + between[3]) / 2 / plain[-1])
         unlogged.append((between[1] + between[2]) / 2 / plain[-1])
-    return [training.subject.name, spread(plain) / 1e-3, spread(logged), spread(unlogged), waits]
+    every_50th = [(one + 49 * other) / 50 for one, other in zip(logged, unlogged, strict=True)]
+    name = subject.name if way is EAGER else f"{subject.name}, {way.name}"
+    return [name, spread(plain) / 1e-3, spread(logged), spread(every_50th), spread(unlogged), waits]
 
 
 def seconds(training: Training) -> float:

@@ -94,7 +94,7 @@ NOT_BROKEN = {
 BY_WATCH = "watch() calls it, before training begins"
 ON_REQUEST = "the user calls it"
 IN_BACKWARD = "called where a backward pass calls the whole model; test_watch has such a model, and SafeHook guards it"
-ON_A_GPU = "tests/reduce/test_elsewhere.py calls it; no case trains on a GPU"
+ON_A_GPU = "tests/reduce/test_device_batch.py calls it; no case trains on a GPU"
 
 WITH_KEEP = "tests/tensors/test_faults.py breaks it: no case keeps tensors"
 AT_A_PAUSE = "called where training pauses for half a second"
@@ -257,11 +257,20 @@ NOT_CALLED = {
     "capture.trace._do_nothing": "does nothing",
     "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
     "reduce.device_batch.DeviceBatch.__init__": BY_WATCH,
-    "reduce.device_batch.DeviceBatch._": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch._buffers": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch._noted": ON_A_GPU,
+    "reduce.device_batch.DeviceBatch._rows": ON_A_GPU,
     "reduce.device_batch.DeviceBatch.add": ON_A_GPU,
     "reduce.device_batch.DeviceBatch.finish": ON_A_GPU,
-    "reduce.device_batch.DeviceBatch.make_room": ON_A_GPU,
     "reduce.device_batch._": ON_A_GPU,
+    "reduce.gpu_rows.GpuRows.__init__": BY_WATCH,
+    "reduce.gpu_rows.GpuRows._grow": BY_WATCH,
+    "reduce.gpu_rows.GpuRows.add_elsewhere": ON_A_GPU,
+    "reduce.gpu_rows.GpuRows.take": ON_A_GPU,
+    "reduce.gpu_rows.kernels": ON_A_GPU,
+    "reduce.to_host": ON_A_GPU,
+    "reduce.row_buffer.RowBuffer.add_left": ON_A_GPU,
+    "reduce.row_buffer._add_left": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_elements": WITHOUT_C,
     "reduce.row_buffer._Memory.put_fingerprint": OF_CONVERTED,

@@ -53,7 +53,7 @@ class Batch:
         rows.clear()
         device_batch.clear()
         self._native = rows.begin(
-            sampler.limit, sampler.positions, step=step, scale=gradient_scale, gpu=device_batch.address
+            sampler.limit, sampler.positions, step=step, scale=gradient_scale, gpu=device_batch.gpu
         )
 
     @property
