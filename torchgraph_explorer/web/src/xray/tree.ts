@@ -74,15 +74,43 @@ export function rowOf(rows: readonly XrayRow[], name: string): number {
   return rows.findLastIndex(({module, isFolded}) => isFolded && (module.name === '' || name.startsWith(`${module.name}.`)));
 }
 
-/** Rows whose labels have room, from the top: each where its module begins, of those that would overlap the outermost, then the one with most inside. */
-export function labelledRows(rows: readonly XrayRow[], rowHeight: number, labelHeight: number): number[] {
-  const all = rows.map((_, row) => row);
-  if (rowHeight >= labelHeight) return all;
-  const taken: number[] = [];
-  const place = (row: number): number => Math.min(row * rowHeight, rows.length * rowHeight - labelHeight);
-  const isFree = (row: number): boolean => taken.every((other) => Math.abs(place(other) - place(row)) >= labelHeight);
+/** Where the label of a row stands. */
+export interface LabelPlace {
+  row: number;
+  /** Of the label, in pixels from the top of the picture. */
+  top: number;
+}
+
+/**
+ * The labels that have room, from the top: each where its module begins, of those that would overlap the outermost, then the one with
+ * most inside. One that has no room there stands further down beside what is inside its module.
+ */
+export function labelPlaces(rows: readonly XrayRow[], rowHeight: number, labelHeight: number): LabelPlace[] {
+  if (rowHeight >= labelHeight) return rows.map((_, row) => ({row, top: (row + 0.5) * rowHeight - labelHeight / 2}));
+  const taken: LabelPlace[] = [];
+  const lowest = Math.max(0, rows.length * rowHeight - labelHeight);
+  const topOf = (row: number): number | undefined => {
+    const first = Math.min(row * rowHeight, lowest);
+    const last = Math.max(first, endOf(rows, row) * rowHeight - labelHeight);
+    const below = taken.map(({top}) => top + labelHeight).filter((top) => top > first && top <= last);
+    const isFree = (top: number): boolean => taken.every((other) => Math.abs(other.top - top) >= labelHeight - ROUNDING);
+    return [first, ...below.sort((one, other) => one - other)].find(isFree);
+  };
   const size = rows.map(({module}) => rowsInside(module).length);
-  const order = all.sort((one, other) => rows[one]!.module.depth - rows[other]!.module.depth || size[other]! - size[one]! || one - other);
-  for (const row of order) if (isFree(row)) taken.push(row);
-  return taken.sort((one, other) => one - other);
+  const order = rows.map((_, row) => row).sort((one, other) => rows[one]!.module.depth - rows[other]!.module.depth || size[other]! - size[one]! || one - other);
+  for (const row of order) {
+    const top = topOf(row);
+    if (top !== undefined) taken.push({row, top});
+  }
+  return taken.sort((one, other) => one.row - other.row);
+}
+
+/** Pixels that two sums of floating-point numbers may differ by. */
+const ROUNDING = 1e-6;
+
+/** The row behind the last one that is inside the module of `row`. */
+function endOf(rows: readonly XrayRow[], row: number): number {
+  let end = row + 1;
+  while (end < rows.length && rows[end]!.module.depth > rows[row]!.module.depth) end++;
+  return end;
 }

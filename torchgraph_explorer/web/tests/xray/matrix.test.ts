@@ -3,7 +3,7 @@ import {BAD, isBad, numberOf} from '../../src/xray/codes';
 import {codeOf} from './codes';
 import {columnAt, columnsOfPixels, edgesOf, folded, paint, shifted, squeezed, wholeOf, zoomed} from '../../src/xray/matrix';
 import {colourTable, xrayScale} from '../../src/xray/scale';
-import {labelledRows, rowOf, treeOf, visibleRows} from '../../src/xray/tree';
+import {labelPlaces, rowOf, treeOf, visibleRows} from '../../src/xray/tree';
 
 const VALUES = [0, 1e-38, 3e-5, 0.5, 1, 123, 3e38];
 const MODULES = ['', 'stem', 'layers.0', 'layers.0.fc', 'layers.1', 'layers.1.fc', 'head'];
@@ -48,15 +48,22 @@ describe('the rows', () => {
 
   test('have labels that do not overlap, the outermost first', () => {
     const rows = visibleRows(tree, new Set());
-    expect(labelledRows(rows, 20, 13)).toHaveLength(rows.length);
-    const few = labelledRows(rows, 4, 13).sort((one, other) => one - other);
-    expect(few).toContain(0);
-    few.slice(1).forEach((row, i) => expect((row - few[i]!) * 4).toBeGreaterThanOrEqual(13));
+    expect(labelPlaces(rows, 20, 13)).toHaveLength(rows.length);
+    const few = labelPlaces(rows, 4, 13);
+    expect(few[0]).toEqual({row: 0, top: 0});
+    few.slice(1).forEach(({top}, i) => expect(top - few[i]!.top).toBeGreaterThanOrEqual(13));
   });
 
   test('have labels of the larger of two modules that are equally deep', () => {
     const rows = visibleRows(treeOf(['', 'stem', 'down', 'norm', 'block', 'block.a', 'block.b', 'block.c', 'block.d'], 'Net'), new Set());
-    expect(labelledRows(rows, 4.5, 13).map((row) => rows[row]!.module.name)).toEqual(['', 'block']);
+    expect(labelPlaces(rows, 4.5, 13).map(({row}) => rows[row]!.module.name)).toEqual(['', 'block']);
+  });
+
+  test('have the label of a module beside what is inside it, where that of the module around it is in its place', () => {
+    const leaves = (block: number): string[] => Array.from({length: 20}, (_, i) => `${block}.${i}`);
+    const rows = visibleRows(treeOf(['', '0', ...leaves(0), '1', ...leaves(1)], 'Net'), new Set());
+    const labels = labelPlaces(rows, 1.5, 13).map(({row, top}) => [rows[row]!.module.name, top]);
+    expect(labels).toEqual([['', 0], ['0', 13], ['1', 33], ['1.8', 46.5]]);
   });
 });
 

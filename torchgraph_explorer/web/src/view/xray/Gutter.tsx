@@ -1,7 +1,7 @@
 /** The names of the rows, and the buttons that fold them. */
 
 import type {JSX} from 'preact';
-import {labelledRows} from '../../xray/tree';
+import {labelPlaces} from '../../xray/tree';
 import type {TreeModule} from '../../xray/tree';
 import {textWidth} from '../pane/textWidth';
 import {indentOf, rowLabel} from './rowLabel';
@@ -22,14 +22,13 @@ function labelIn(module: TreeModule, named: ReadonlySet<string>, width: number):
 export function Gutter({width, height}: {width: number; height: number}): JSX.Element {
   const all = rows.value;
   const rowHeight = height / Math.max(1, all.length);
-  const shown = labelledRows(all, rowHeight, LABEL_PX);
+  const shown = labelPlaces(all, rowHeight, LABEL_PX);
   const deepest = all.reduce((most, {module}) => Math.max(most, module.depth), 0);
-  const named = new Set(shown.map((at) => all[at]!.module.name));
+  const named = new Set(shown.map(({row}) => all[row]!.module.name));
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>
-      {shown.map((at) => {
-        const {module, isFolded} = all[at]!;
-        const top = Math.min(height - LABEL_PX, Math.max(0, rowHeight >= LABEL_PX ? (at + 0.5) * rowHeight - LABEL_PX / 2 : at * rowHeight));
+      {shown.map(({row, top}) => {
+        const {module, isFolded} = all[row]!;
         const indent = indentOf(module.depth, {deepest, width});
         const style = {top: `${top}px`, paddingLeft: `${indent}px`};
         const label = labelIn(module, named, width - indent - MARK_PX);
