@@ -60,6 +60,17 @@ def test_a_panel_shows_all_calls_as_a_band_in_which_one_is_chosen(viewer: Viewer
     assert page.evaluate(FOUND, list(LEFT_OUT)) == []
 
 
+def test_the_calls_together_are_asked_for_again_after_a_failure(viewer: Viewer, loop: str) -> None:
+    page = viewer.page
+    page.route("**/api/calls*", lambda route: route.fulfill(status=502, json={"error": "The proxy is tired."}))
+    viewer.open(loop, step=1, pin="0.cell#3")
+    viewer.panel("cell#3").get_by_role("button", name="All calls").click()
+    expect(page.get_by_text("All calls together could not be fetched: The proxy is tired.").first).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_text("All calls together:").first).to_be_visible()
+    viewer.complaints.clear()  # the refusals are on the console
+
+
 def test_nan_in_any_call_is_marked_and_gone_to(viewer: Viewer, loop: str) -> None:
     viewer.open(loop)
     node = viewer.page.locator(".node", has_text=f"×{TURNS}").first

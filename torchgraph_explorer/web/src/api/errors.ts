@@ -17,6 +17,11 @@ export function isAbort(cause: unknown): boolean {
   return cause instanceof DOMException && cause.name === 'AbortError';
 }
 
+/** The same question may be answered later: the server or what is before it has failed, and not what was asked. */
+export function mayPass(cause: unknown): boolean {
+  return cause instanceof UnreachableError || (cause instanceof ApiError && cause.status >= 500);
+}
+
 /** The sentence to show for something thrown. */
 export function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);

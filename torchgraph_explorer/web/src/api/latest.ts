@@ -1,17 +1,23 @@
 /** Of several requests for the same thing, only the last one's answer counts. */
 
-import {isAbort} from './errors';
+import {isAbort, mayPass} from './errors';
+
+const RETRY_MS = 2000;
 
 export interface Latest {
   /** Aborts what is under way and starts `request`; `then` or `fail` is called unless it is aborted in turn. */
   start: <T>(request: (signal: AbortSignal) => Promise<T>, then: (answer: T) => void, fail: (cause: unknown) => void) => void;
+  /** As `start`, and again some seconds after a failure that may pass; `fail` hears of each. */
+  insist: Latest['start'];
   abort: () => void;
 }
 
 /** Makes one request at a time. The answer to an aborted one is dropped, even if it comes. */
 export function latest(): Latest {
   let current: AbortController | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
   const abort = (): void => {
+    clearTimeout(timer);
     current?.abort();
     current = null;
   };
@@ -24,5 +30,11 @@ export function latest(): Latest {
       (cause: unknown) => isCurrent() && !isAbort(cause) && fail(cause),
     );
   };
-  return {start, abort};
+  const insist: Latest['start'] = (request, then, fail) => {
+    start(request, then, (cause) => {
+      fail(cause);
+      if (mayPass(cause)) timer = setTimeout(() => insist(request, then, fail), RETRY_MS);
+    });
+  };
+  return {start, insist, abort};
 }

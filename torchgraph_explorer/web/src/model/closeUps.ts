@@ -80,7 +80,7 @@ export class CloseUps {
 
   #fetch(chosen: Chosen, series: number[]): void {
     const {model, epoch, frame} = chosen;
-    this.#request.start(
+    this.#request.insist(
       (signal) => this.fetchHistory(model, {series, from: frame, to: frame + 1}, signal),
       (answer) => answer.epoch === epoch && (this.#shown.value = {name: nameOf(chosen), series: answer.series}),
       () => undefined, // what is merged stays on show and says so

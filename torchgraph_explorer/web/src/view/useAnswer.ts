@@ -21,7 +21,7 @@ export interface HeldAnswers<T> {
 
 const NONE_HELD: {get: (key: string) => undefined; set: (key: string, value: unknown) => void} = {get: () => undefined, set: () => undefined};
 
-/** The answer for `key`, which is asked for again when that changes; null asks for nothing, and has none. What is `held` is not asked for. */
+/** The answer for `key`, which is asked for again when that changes, and after a failure that may pass; null asks for nothing, and has none. What is `held` is not asked for. */
 export function useAnswer<T>(key: string | null, fetch: (abort: AbortSignal) => Promise<T>, held: HeldAnswers<T> = NONE_HELD): Answer<T> {
   const [request] = useState(latest);
   const [state, setState] = useState<{key: string | null; value: T | null; problem: string | null}>({key: null, value: null, problem: null});
@@ -30,7 +30,7 @@ export function useAnswer<T>(key: string | null, fetch: (abort: AbortSignal) => 
     if (key === null) return setState({key, value: null, problem: null});
     const ready = held.get(key);
     if (ready !== undefined) return setState({key, value: ready, problem: null});
-    request.start(
+    request.insist(
       fetch,
       (value) => (held.set(key, value), setState({key, value, problem: null})),
       (cause) => setState({key, value: null, problem: messageOf(cause)}),

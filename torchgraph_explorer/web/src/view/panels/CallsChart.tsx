@@ -4,18 +4,17 @@ import './CallsChart.css';
 
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
-import {useEffect, useMemo} from 'preact/hooks';
+import {useMemo} from 'preact/hooks';
 
-import {answers} from '../../api/client';
-import {latest} from '../../api/latest';
+import {answers, page} from '../../api/client';
 import {STATISTICS} from '../../api/types';
 import type {SeriesInfo} from '../../api/types';
-import type {CallsHistogram} from '../../api/xray';
 import {BOX, overCalls, xOf} from '../../charts/overCalls';
 import type {CallRow} from '../../charts/overCalls';
 import type {Model} from '../../model/model';
 import {formatNumber} from '../../numberText';
 import {nonfinite, rowAt} from '../../statistics';
+import {useAnswer} from '../useAnswer';
 import {chartName, TITLES} from './Chart';
 
 export interface CallsChartProps {
@@ -74,15 +73,12 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
 
 /** The histograms of all calls at the step, added up; nothing where they are not there, as on an exported page. */
 function Together({model, series, step, name}: {model: Model; series: SeriesInfo; step: number | null; name: string}): JSX.Element | null {
-  const found = useSignal<CallsHistogram | null>(null);
-  useEffect(() => {
-    const asking = latest();
-    found.value = null;
-    if (step !== null) asking.start((abort) => answers.calls(model.name, series, step, abort), (answer) => (found.value = answer), () => undefined);
-    return () => asking.abort();
-  }, [model, series.module, series.role, series.path, series.kind, step]);
-  if (found.value === null || found.value.counts.length === 0) return null;
-  const {calls, elements, low, high, counts} = found.value;
+  const {module, role, path, kind} = series;
+  const key = step === null || page !== null ? null : JSON.stringify([model.name, model.data.value?.epoch, module, role, path, kind, step]);
+  const {value, problem, isCurrent} = useAnswer(key, (abort) => answers.calls(model.name, series, step!, abort));
+  if (isCurrent && problem !== null) return <p class="calls-facts" role="status">{`All calls together could not be fetched: ${problem}`}</p>;
+  if (!isCurrent || value === null || value.counts.length === 0) return null;
+  const {calls, elements, low, high, counts} = value;
   const most = Math.max(...counts);
   const width = BOX.width / counts.length;
   const text = `${elements.toLocaleString('en')} elements of ${calls.toLocaleString('en')} calls, from ${formatNumber(low)} to ${formatNumber(high)}`;

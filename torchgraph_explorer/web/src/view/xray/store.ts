@@ -120,7 +120,7 @@ function askPart(model: Model, {statistic}: XrayAnswer, {from, to}: Domain, aski
   settling = setTimeout(() => {
     const margin = (to - from) / 2;
     const wanted = {statistic, from: Math.max(0, Math.floor(from - margin)), to: Math.ceil(to + margin), most: MOST, version: ''};
-    asking.start((abort) => answers.xray(model.name, wanted, abort), (answer) => (part.value = answer), () => undefined);
+    asking.insist((abort) => answers.xray(model.name, wanted, abort), (answer) => (part.value = answer), () => undefined);
   }, SETTLED_MS);
 }
 
