@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -229,6 +230,25 @@ OPTIONS = {
     "share": (lambda: watch(digits(), reject_outlier_proportion=1.5), "reject_outlier_proportion=1.5 .* from 0 to 1"),
     "clock": (lambda: watch(digits(), time_log="epoch"), r"time_log='epoch'.* time_log=\('epoch', lambda"),  # type: ignore[arg-type]
     "run": (lambda: watch(digits(), backend="record", run="../elsewhere"), r"run='../elsewhere'"),
+    "no kinds": (lambda: watch(digits(), None), r"log=\[None\] is nothing .* as a list"),  # type: ignore[arg-type]
+    "phases": (lambda: watch(digits(), phases=5), r"phases=\(5,\) is no choice"),  # type: ignore[arg-type]
+    "phase": (lambda: watch(digits(), phases=("train", ["eval"])), "is no choice of phases"),  # type: ignore[arg-type]
+    "no share": (
+        lambda: watch(digits(), reject_outlier_proportion="half"),  # type: ignore[arg-type]
+        "reject_outlier_proportion='half' .* from 0 to 1",
+    ),
+    "host": (lambda: watch(digits(), host=8080), "host=8080 is no address"),  # type: ignore[arg-type]
+    "port": (lambda: watch(digits(), port="8080"), "port='8080' is no port. Pass a whole number"),  # type: ignore[arg-type]
+    "large port": (lambda: watch(digits(), port=70_000), "port=70000 .* from 1 to 65535, or 0"),
+    "verbose": (lambda: watch(digits(), verbose="no"), "verbose='no' is neither True nor False"),  # type: ignore[arg-type]
+    "end": (
+        lambda: watch(digits(), block_at_exit="never"),  # type: ignore[arg-type]
+        "block_at_exit='never' is neither .* None to do so in a terminal only",
+    ),
+    "upload": (
+        lambda: watch(digits(), upload_record="all"),  # type: ignore[arg-type]
+        "upload_record='all' is neither True nor False",
+    ),
     "backend": (lambda: watch(digits(), backend="disk"), "disk.*record.*standalone|disk.*standalone.*record"),
 }
 
@@ -237,6 +257,14 @@ OPTIONS = {
 def test_a_wrong_option_is_refused_with_what_is_allowed(call: Callable[[], object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         call()
+
+
+@pytest.mark.parametrize("claim", [False, 0, np.False_], ids=["False", "0", "of numpy"])
+def test_what_means_false_is_taken(claim: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = digits()
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, verbose=claim, block_at_exit=claim):
+        train(model)
+    assert capsys.readouterr().out == ""
 
 
 def test_several_models_share_a_run(tmp_path: Path) -> None:

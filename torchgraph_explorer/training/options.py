@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 from torch import nn
 from torch.optim import Optimizer
 
@@ -37,6 +38,9 @@ COMPILED = ("eager", "inline")
 
 MOST_BINS = 1 << 16
 """The largest `bins`: more rows than any screen has."""
+
+LAST_PORT = (1 << 16) - 1
+"""The largest `port`."""
 
 RANKS = ("merged", "all")
 """The values of `ranks`."""
@@ -130,18 +134,43 @@ class Display:
     on_finding: OnFinding | None = None
 
 
+def several(given: object) -> tuple[Any, ...]:
+    """What was passed as one or several. What is neither is one, which a check refuses."""
+    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+
+
 def logged(log: str | Sequence[str]) -> tuple[str, ...]:
     """What was passed as `log`. `"scalars"` alone is of all tensors."""
-    chosen = (log,) if isinstance(log, str) else tuple(log)
+    chosen = several(log)
     return (*KINDS, SCALARS) if chosen == (SCALARS,) else chosen
 
 
-def check_finding_options(rules: object, on_finding: object) -> None:
-    """Raise an OptionError if `rules` or `on_finding` of `watch` is not allowed."""
-    if rules != ():
-        check_rules(rules, "rules=")
-    if on_finding is not None and not callable(on_finding):
-        raise OptionError(f"on_finding={on_finding!r} is no function. Pass one that takes a finding, or None.")
+def check_target(target: Target) -> None:
+    """Raise an OptionError if an argument of `watch` for where to record is not allowed, as far as is known at once."""
+    _check_claim("upload_record", target.upload_record, "True to keep the record with the W&B run, too, or False")
+
+
+def check_display(display: Display) -> None:
+    """Raise an OptionError if an argument of `watch` for how to show a run is not allowed."""
+    if not isinstance(display.host, str):
+        raise OptionError(
+            f"host={display.host!r} is no address. Pass one of this machine as a str, such as '127.0.0.1'."
+        )
+    if not _is_whole(display.port) or not 0 <= display.port <= LAST_PORT:
+        raise OptionError(
+            f"port={display.port!r} is no port. Pass a whole number from 1 to {LAST_PORT}, or 0 for any that is free."
+        )
+    _check_claim("verbose", display.verbose, "True to have said where the run is and what is found, or False")
+    if display.block_at_exit is not None:
+        _check_claim(
+            "block_at_exit",
+            display.block_at_exit,
+            "True to keep the viewer until Ctrl-C when the script ends, False, or None to do so in a terminal only",
+        )
+    if display.rules != ():
+        check_rules(display.rules, "rules=")
+    if display.on_finding is not None and not callable(display.on_finding):
+        raise OptionError(f"on_finding={display.on_finding!r} is no function. Pass one that takes a finding, or None.")
 
 
 def check(model: object, settings: Settings) -> None:
@@ -157,7 +186,7 @@ def check(model: object, settings: Settings) -> None:
     _check_whole("bins", settings.bins, least=1, most=MOST_BINS)
     if settings.sample_n is not None:
         _check_whole("sample_n", settings.sample_n, least=1)
-    if not 0 <= settings.reject_outlier_proportion <= 1:
+    if not _is_share(settings.reject_outlier_proportion):
         raise OptionError(
             f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is no share. Pass a number from 0 to 1."
         )
@@ -193,7 +222,7 @@ def pass_choice(passes: object) -> PassChoice:
     """
     choice: Any = passes if isinstance(passes, tuple) and len(passes) == 2 else ("first", passes)
     which, most = choice
-    is_number = isinstance(most, Integral) and not isinstance(most, bool) and int(most) >= 1
+    is_number = _is_whole(most) and int(most) >= 1
     if which not in WHICH_PASSES or not is_number:
         raise OptionError(
             f"passes={passes!r} does not say which passes of a step to record. Pass how many of the first ones, such "
@@ -210,13 +239,27 @@ def _check_keep(keep: object) -> None:
 
 
 def _check_phases(phases: tuple[str, ...]) -> None:
-    if "train" not in phases or not set(phases) <= {"train", "eval"}:
+    if "train" not in phases or any(phase not in ("train", "eval") for phase in phases):
         raise OptionError(f"phases={phases!r} is no choice of phases. Pass 'train' or ('train', 'eval').")
 
 
+def _check_claim(option: str, value: object, allowed: str) -> None:
+    """Refuse what is neither true nor false: a word such as "no" would count as true."""
+    is_claim = isinstance(value, bool | np.bool_) or (isinstance(value, Integral) and value in (0, 1))
+    if not is_claim:
+        raise OptionError(f"{option}={value!r} is neither True nor False. Pass {allowed}.")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
+
+
 def _check_whole(option: str, value: object, *, least: int, most: int | None = None) -> None:
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or not least <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
+    if not _is_whole(value) or not least <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
         to = f" to {most}" if most else ""
         raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}{to}.")
 
@@ -242,12 +285,12 @@ def patterns(given: object, option: str) -> tuple[str, ...]:
     Raises:
         OptionError: They are neither a pattern nor several.
     """
-    several = (given,) if isinstance(given, str) else given
-    if not isinstance(several, list | tuple) or not all(isinstance(one, str) and one for one in several):
+    chosen = (given,) if isinstance(given, str) else given
+    if not isinstance(chosen, list | tuple) or not all(isinstance(one, str) and one for one in chosen):
         raise OptionError(
             f"{option}={given!r} names no modules. Pass a pattern such as 'encoder.layers.0', or a list of patterns."
         )
-    return tuple(several)
+    return tuple(chosen)
 
 
 def _check_selection(model: nn.Module, settings: Settings) -> None:

@@ -23,7 +23,7 @@ from torchgraph_explorer.training.destination import Wanted, find_location, leav
 from torchgraph_explorer.training.first_step import Start, begin_in
 from torchgraph_explorer.training.live_findings import LiveFindings
 from torchgraph_explorer.training.on_finding import FindingInbox
-from torchgraph_explorer.training.options import Display, Settings, Target, check, check_finding_options
+from torchgraph_explorer.training.options import Display, Settings, Target, check, check_display, check_target
 from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_choice import choose_location
 from torchgraph_explorer.training.run_folder import check_logdir, run_of_wandb
@@ -88,7 +88,8 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
         UnknownBackendError: No backend has that name.
     """
     check(model, settings)
-    check_finding_options(display.rules, display.on_finding)
+    check_target(target)
+    check_display(display)
     if is_switched_off():
         return SwitchedOff(model, _name(model, target.name, rank=None))
     request = _resolved(model, settings, target=target, display=display)

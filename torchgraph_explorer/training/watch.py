@@ -25,6 +25,7 @@ from torchgraph_explorer.training.options import (
     TimeLog,
     logged,
     patterns,
+    several,
 )
 from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.start import start
@@ -156,7 +157,7 @@ def watch(
         sample_n=sample_n,
         reject_outlier_proportion=reject_outlier_proportion,
         time_log=time_log,
-        phases=(phases,) if isinstance(phases, str) else tuple(phases),
+        phases=several(phases),
         optimizer=optimizer,
         scaler=scaler,
         ranks=ranks,
