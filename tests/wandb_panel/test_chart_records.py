@@ -141,6 +141,29 @@ def test_a_clean_run_has_neither_banner_nor_mark(panel: Panel, runs: Path) -> No
     assert (panel.signal("top"), panel.data("badges", "key")) == (30, [])
 
 
+def test_a_run_of_one_step_says_which_and_shows_its_loss_as_a_dot(panel: Panel, tmp_path: Path) -> None:
+    model = nn.Linear(4, 2)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="one", verbose=False) as watcher:
+        model(torch.randn(8, 4)).square().mean().backward()
+        watcher.log({"loss": 0.5})
+    panel.show(chart_of_records(tmp_path / "one"), vega=6)
+    shown = [text["text"] for text in panel.texts("panel")]
+    assert ("step 0" in shown, shown.count("0.5")) == (True, 1)
+    assert panel.data("xray_loss_shown", "is_alone") == [True]
+    middle = panel.signal("xray_loss_y") + panel.signal("xray_loss_h") / 2
+    assert panel.data("xray_loss_shown", "mean_y") == [pytest.approx(middle)]
+
+
+def test_a_column_of_the_loss_between_others_without_a_number_is_a_dot(panel: Panel, tmp_path: Path) -> None:
+    model = nn.Linear(4, 2)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="one", verbose=False) as watcher:
+        for loss in (0.5, np.nan, 0.3, np.nan, 0.2, 0.1):
+            model(torch.randn(8, 4)).square().mean().backward()
+            watcher.log({"loss": loss})
+    panel.show(chart_of_records(tmp_path / "one"), vega=6)
+    assert panel.data("xray_loss_shown", "is_alone") == [True, False, True, False, False, False]
+
+
 def test_the_time_bar_marks_bad_steps_and_chooses_the_step(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "deep"), vega=6)
     assert panel.data("step_marks", "mark") == [0, 0, 0, 1, 1, 0, 0, 0, 0, 0]

@@ -159,7 +159,7 @@ def _places() -> list[Spec]:
         derived("here_w", "length(data('here_inside')) ? toNumber(data('here_inside')[0].width) : 100"),
         derived("here_h", "length(data('here_inside')) ? toNumber(data('here_inside')[0].height) : 100"),
         derived("trail_left", "length(data('trail')) ? min(0, graph_w - 12 - peek(data('trail')).end) : 0"),
-        derived("time_h", f"step_count > 1 && stage_h > 120 ? {TIME} : 0"),
+        derived("time_h", f"step_count > 0 && stage_h > 120 ? {TIME} : 0"),
         # In a small panel the graph needs the room: then the legend has one line, for what is coloured or marked.
         derived("has_shades", "colour_by > 0 && stage_h > 160"),
         derived(

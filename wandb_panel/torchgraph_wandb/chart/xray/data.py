@@ -124,7 +124,8 @@ def _loss() -> list[Spec]:
 def _loss_shown() -> list[Spec]:
     def place(name: str) -> str:
         value = f"(xray_loss_is_log ? log(datum.{name}) : datum.{name})"
-        return f"xray_loss_h*(1 - clamp(({value} - xray_loss_from)/xray_loss_span, 0, 1))"
+        share = f"clamp(({value} - xray_loss_from)/xray_loss_span, 0, 1)"
+        return f"xray_loss_h*(xray_loss_low == xray_loss_high ? 0.5 : 1 - {share})"
 
     return [
         keep("xray_loss_h > 0"),
@@ -139,6 +140,15 @@ def _loss_shown() -> list[Spec]:
         keep("isNumber(datum.left)"),
         formula("x", "datum.left + (datum.step_at + 0.5)*datum.w/datum.count"),
         *(formula(f"{name}_y", f"xray_loss_y + ({place(name)})") for name in ("low", "high", "mean")),
+        formula("is_point", "isFinite(datum.mean) && (!xray_loss_is_log || datum.mean > 0)"),
+        {
+            "type": "window",
+            "groupby": ["run"],
+            "ops": ["lag", "lead"],
+            "fields": ["is_point", "is_point"],
+            "as": ["is_before", "is_after"],
+        },
+        formula("is_alone", "datum.is_point && !datum.is_before && !datum.is_after"),
     ]
 
 

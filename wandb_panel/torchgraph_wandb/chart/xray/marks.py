@@ -123,7 +123,10 @@ def _run_names() -> list[Spec]:
 
 
 def _loss_marks() -> list[Spec]:
-    """The loss of each run: a line through the means of the columns, and a band from the least to the largest."""
+    """The loss of each run: a line through the means of the columns, and a band from the least to the largest.
+
+    A column whose neighbours have no number has a dot, since a line needs two.
+    """
     is_there = "isFinite(datum.{0}) && (!xray_loss_is_log || datum.{0} > 0)"
     band = {
         "x": "datum.x",
@@ -156,6 +159,7 @@ def _loss_marks() -> list[Spec]:
     }
     place: Spec = {"x": "xray_gutter - 5", "align": {"value": "right"}, "size": 9.5, "ink": "faint"}
     low, high = (formatted_briefly(f"xray_loss_{end}") for end in ("low", "high"))
+    is_one = "xray_loss_low == xray_loss_high"
     name = "xray_has_loss && length(data('xray_loss')) ? data('xray_loss')[0].loss : ''"
     return [
         mark(
@@ -169,6 +173,14 @@ def _loss_marks() -> list[Spec]:
         ),
         curves,
         mark(
+            "symbol",
+            data="xray_loss_shown",
+            x="datum.x",
+            y="datum.mean_y",
+            size="datum.is_alone ? 14 : 0",
+            fill=colour("loss"),
+        ),
+        mark(
             "rect",
             data="xray_loss_shown",
             x="datum.left + datum.step_at*datum.w/datum.count",
@@ -178,8 +190,10 @@ def _loss_marks() -> list[Spec]:
             fill=colour("bad"),
         ),
         text(name, x={"value": 6}, y="xray_loss_y + xray_loss_h/2", size=10.5, ink="soft", limit="xray_gutter - 48"),
-        text(f"xray_has_loss ? {high} : ''", y="xray_loss_y + 4", **place),
-        text(f"xray_has_loss && xray_loss_h > 24 ? {low} : ''", y="xray_loss_y + xray_loss_h - 4", **place),
+        text(f"xray_has_loss ? {high} : ''", y=f"xray_loss_y + ({is_one} ? xray_loss_h/2 : 4)", **place),
+        text(
+            f"xray_has_loss && !({is_one}) && xray_loss_h > 24 ? {low} : ''", y="xray_loss_y + xray_loss_h - 4", **place
+        ),
         text(
             "xray_loss_is_log && xray_loss_h > 40 ? 'log' : ''",
             **{**place, "y": "xray_loss_y + xray_loss_h/2", "size": 9},
