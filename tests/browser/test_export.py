@@ -173,6 +173,13 @@ def test_a_page_without_all_series_says_so(offline: Viewer, tmp_path: Path, logd
     expect(offline.page.locator(".warnings")).to_contain_text("Export with --series N for more.")
 
 
+def test_a_page_without_tensors_does_not_say_that_none_was_kept(offline: Viewer, digits_page: Path) -> None:
+    offline.page.goto(f"{digits_page.as_uri()}#view=tensors")
+    note = offline.page.locator(".tensor-note")
+    expect(note).to_contain_text("This page has no kept tensors. To have on it what the run kept, export it again")
+    expect(note).to_contain_text("torchgraph export RUN --tensors")
+
+
 def test_a_damaged_page_says_so(offline: Viewer, tmp_path: Path, digits_page: Path) -> None:
     text = digits_page.read_text(encoding="utf-8")
     start = text.index('id="torchgraph-data">') + 2000

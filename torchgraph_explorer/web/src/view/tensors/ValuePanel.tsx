@@ -2,6 +2,7 @@
 
 import type {ComponentChildren, JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
+import {page} from '../../api/client';
 import type {ModelName} from '../../api/answers';
 import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
 import {formatNumber} from '../../numberText';
@@ -61,11 +62,23 @@ function NotAtLabel(): JSX.Element {
   );
 }
 
+function NoneOnPage(): JSX.Element {
+  return (
+    <div class="tensor-note">
+      <p>
+        <b>This page has no kept tensors.</b> To have on it what the run kept, export it again:
+      </p>
+      <pre>torchgraph export RUN --tensors</pre>
+    </div>
+  );
+}
+
 function NotKept(): JSX.Element {
   const {id} = choices.tensors.value;
   if (!store.isKnown.value) return <p class="tensor-empty">Loading …</p>;
   if (!store.hasKept.value) {
     if (store.kept.value.note) return <p class="tensor-note">None of the kept tensors fits into this page.</p>;
+    if (page !== null) return <NoneOnPage />;
     return (
       <div class="tensor-note">
         <p>
