@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from tests.models import (
     TwoInputs,
     loss_of,
 )
-from torchgraph_explorer import attach, watch
+from torchgraph_explorer import attach, open_run, watch
 from torchgraph_explorer.capture.graph_merging import with_gradients
 from torchgraph_explorer.capture.path_gradients import edge_of, is_stale
 from torchgraph_explorer.schema import Call, Edge, ModuleGraph, Node, TensorInfo
@@ -241,6 +242,22 @@ def test_module_facts_say_what_the_module_says_of_itself() -> None:
     )
     assert (facts["stem"].own_params, facts[""].own_params) == (40, 0)
     assert facts[""].total_params == sum(p.numel() for p in Digits().parameters())
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_a_module_that_is_gone_after_its_step_is_in_the_graph_of_that_step(change: str, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3), nn.Tanh())
+    with watch(model, backend="record", logdir=tmp_path, run="cut", log_freq=1, verbose=False):
+        for step in range(4):
+            if step == 1 and change == "removed":
+                del model[3]
+            elif step == 1:
+                model[3] = nn.Sigmoid()
+            model(torch.randn(2, 3)).sum().backward()
+    first, *others = open_run(tmp_path / "cut").model().graphs
+    assert {call.module for call in first.calls} == {module.name for module in first.modules}
+    assert [module.class_name for module in first.modules] == ["Sequential", "Linear", "ReLU", "Linear", "Tanh"]
+    assert ["3" in {module.name for module in graph.modules} for graph in others] == [False] * (change == "removed")
 
 
 def test_attaching_needs_no_assignment_and_may_repeat() -> None:

@@ -82,6 +82,7 @@ class CapturedStep:
         state: How far it has come.
         rows: The row of each series.
         selection: Which modules are recorded.
+        modules: Those that it began with, by name.
         forward: Its forward passes.
         end: What has ended it, so far as is known.
         optimizers: The names of those that have moved the model's parameters in it.
@@ -116,7 +117,7 @@ class CapturedStep:
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
         self._facts = facts
-        self._modules, self._options, self._keeper = modules.by_name, options, rows.keeper
+        self.modules, self._options, self._keeper = modules.by_name, options, rows.keeper
         self._measure = rows.measure
         self._passes_before_update = 0
         self._parameters = Parameters(modules.by_name, rows)
@@ -350,7 +351,7 @@ class CapturedStep:
     def close(self) -> None:
         """Record nothing more and release the model. For any thread that holds the lock."""
         self._gradients.hooks.closed = True
-        self._modules.clear()
+        self.modules.clear()
         self._parameters.forget()
         self._updates = None
         del self.model

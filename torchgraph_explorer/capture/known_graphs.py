@@ -114,7 +114,7 @@ class KnownGraphs:
         return ModuleGraph(
             id=len(self.graphs),
             first_step=one.step,
-            modules=module_facts(one.model, one.selection),
+            modules=module_facts(one.model, one.selection, begun_with=one.modules),
             calls=tuple(one.forward.calls.done),
             nodes=nodes,
             edges=edges,

@@ -7,7 +7,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from torchgraph_explorer.capture.module_selection import ModuleSelection
-from torchgraph_explorer.capture.modules_by_name import modules_by_name, parameters_within
+from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within
 from torchgraph_explorer.capture.random_state import random_state
 from torchgraph_explorer.capture.signatures import Signatures
 from torchgraph_explorer.capture.tensor_tree import tensor_info
@@ -22,13 +22,23 @@ PLAIN = (bool, int, float, str, tuple)
 """Types of the arguments that a module prints in its `extra_repr`."""
 
 
-def module_facts(model: nn.Module, selection: ModuleSelection = EVERYTHING) -> tuple[Module, ...]:
-    """One record for each module of `model` that `selection` chooses, in `named_modules()` order."""
-    signatures, modules = Signatures(), list(modules_by_name(model).items())
+def module_facts(
+    model: nn.Module, selection: ModuleSelection = EVERYTHING, *, begun_with: ModulesByName | None = None
+) -> tuple[Module, ...]:
+    """One record for each module of `model` that `selection` chooses, in `named_modules()` order.
+
+    `begun_with` are those that a step began with: they are described also where the training loop has removed or
+    replaced them since.
+    """
+    modules = modules_by_name(model)
     if not selection.is_all:
-        chosen = selection.chosen(name for name, _ in modules)
-        modules = [(name, module) for name, module in modules if name in chosen]
-    return tuple(_facts(name, module, signatures) for name, module in modules)
+        chosen = selection.chosen(modules)
+        modules = {name: module for name, module in modules.items() if name in chosen}
+    if begun_with is not None:
+        is_whole = begun_with.keys() <= modules.keys()
+        modules = modules | begun_with if is_whole else begun_with | modules | begun_with
+    signatures = Signatures()
+    return tuple(_facts(name, module, signatures) for name, module in modules.items())
 
 
 def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
