@@ -188,6 +188,21 @@ def test_a_loss_that_ends_in_nan_is_told_as_the_cause(tmp_path: Path) -> None:
     assert kinds(model) == ["loss-diverging", "nan"]
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param([np.nan] * 20, [("nan", "warning")], id="never"),
+        pytest.param([np.nan] * 4, [], id="in the first few values"),
+        pytest.param([np.nan] * 4 + [*FALLING[:60]], [], id="not before it is known"),
+    ],
+)
+def test_a_loss_that_is_never_finite_is_told_though_all_tensors_are(
+    values: list[float], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = trained(tmp_path, {"loss": values}).findings()
+    assert [(one.kind, one.severity) for one in found] == expected
+
+
 def test_optimizers_in_turns_have_a_moving_target(tmp_path: Path) -> None:
     graph = chain(module("fc1", "Linear", weight(2, 2)))
     frames: list[Mapping[Any, Any]] = [{("fc1", "output", "output", "value"): [1.0, 2.0]} for _ in range(4)]

@@ -18,6 +18,9 @@ from torchgraph_explorer.schema import Series
 _MOST_ROWS = 256
 """Steps that are looked at until one has NaN or infinity that should not be there."""
 
+LEAST_NEVER = 8
+"""Logged values of a loss, none of which is finite."""
+
 _FORWARD = ("value",)
 _BACKWARD = ("grad", "grad_norm")
 _UPDATE = ("optimizer_grad", "update")  # the ratio is infinite wherever a parameter is all zeros
@@ -54,13 +57,15 @@ def nan(evidence: Evidence) -> Iterator[Finding]:
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
     """The logged loss is not finite now and then, and no tensor of the model: nothing of it comes back.
 
-    A scaler finds such a loss, and skips the update. One that is not finite before any other value was only not known.
+    A scaler finds such a loss, and skips the update. One that is not finite before any other value was only not known,
+    unless none ever is.
     """
     loss = the_loss(evidence.scalars)
     if loss is None or not np.isnan(evidence.scales).all() or not (evidence.left_scales == 1).all():
         return
     is_finite = np.isfinite(loss.values)
-    bad = np.flatnonzero(~is_finite & np.logical_or.accumulate(is_finite))
+    is_never = not is_finite.any() and len(is_finite) >= LEAST_NEVER
+    bad = np.flatnonzero(~is_finite & (np.logical_or.accumulate(is_finite) | is_never))
     if len(bad):
         yield Finding(
             kind="nan",
