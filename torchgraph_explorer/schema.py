@@ -36,6 +36,8 @@ OperationKind: TypeAlias = Literal[
     "several",
     "second",
     "copied",
+    "shared",
+    "cancelling",
     "cleared",
 ]
 StepEnd: TypeAlias = Literal["update", "skipped", "pass", "mark", "unfinished"]
@@ -389,8 +391,9 @@ class Operation:
             are added to a tensor. Of the output, over which dimensions it is `normalised`; the `labels` of a mean cross
             entropy; those of a mean binary cross entropy of probabilities, of which `several` may be right; how many of
             the answers at places of an input of tokens are the `second` next token; or how near the targets of a mean
-            squared error come to one column of the input, of which they are `copied`. And of the gradients of backward
-            passes, how many are `cleared` before the next one.
+            squared error come to one column of the input, of which they are `copied`, or to each other, so that the
+            samples have one that is `shared`. Over which dimensions gradients are `cancelling`. And of the gradients of
+            backward passes, how many are `cleared` before the next one.
         module: Qualified name of the module within which it was; of answers, the path of the input.
         call: Which call of that in the step.
         numbers: Of a dropout, the share that is dropped. Of attention, which is of as many queries as keys: the weight
@@ -401,8 +404,11 @@ class Operation:
             smallest and the largest of the first of each sample, the largest of the second, and the smallest of all.
             Where several may be right, the largest distance of a label from 0 and 1, and the share of the samples whose
             labels do not sum to one. Of the second next token, its share of the places. Of a copy, the largest
-            distance, over the standard deviation of the targets, and the column. Of what is cleared, the number of
-            backward passes, and of those before which gradients were.
+            distance, over the standard deviation of the targets, and the column. Of what is shared, the largest
+            difference of the targets of two samples, over that of the outputs, and the mean of the targets. Of what
+            cancels, for the second dimension and the last one, the largest sum of gradients over it, over the largest
+            gradient, and its size. Of what is cleared, the number of backward passes, and of those before which
+            gradients were.
         before: Sizes of what a view or softmax is of, or of what positions are added to; of attention, the number of
             queries and of keys.
         after: Sizes that it gives it; of positions, those of the rows.

@@ -147,6 +147,31 @@ def test_targets_that_broadcast_are_told(
     assert told(found, "targets-broadcast") == ([(severity, "")] if severity else [])
 
 
+def of_several(model: nn.Module, _: int, *, turned: bool = False, own: bool = False) -> Tensor:
+    """Three numbers of each sample; of another shape than those of the model, if they are `turned`."""
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    targets = numbers[:, None] * torch.tensor([1.0, -1.0, 2.0])
+    if own:
+        targets = targets.mean(0).expand(32, 3)
+    return squared(model(samples), targets[:, None] if turned else targets)
+
+
+@pytest.mark.parametrize(
+    ("step", "logs", "severity"),
+    [
+        pytest.param(partial(of_several, turned=True), True, "warning", id="one more dimension"),
+        pytest.param(partial(of_several, turned=True), False, "info", id="without a logged loss"),
+        pytest.param(of_several, True, None, id="equal shapes"),
+        pytest.param(partial(of_several, own=True), True, None, id="the same target for each sample of a batch"),
+    ],
+)
+def test_targets_of_several_numbers_that_broadcast_are_told(
+    step: Step, *, logs: bool, severity: str | None, tmp_path: Path
+) -> None:
+    found = trained(tmp_path, network(3), step, logs=logs)
+    assert told(found, "targets-broadcast") == ([(severity, "")] if severity else [])
+
+
 def absolute(model: nn.Module, _: int, *, end: str = "mean", flat: bool = False, size: int = 33) -> Tensor:
     samples, numbers = drawn(SAMPLES, NUMBERS, size=size)
     return F.l1_loss(model(samples), numbers if flat else numbers[:, None], reduction=end)
@@ -198,6 +223,28 @@ def test_predictions_that_broadcast_learn_the_mean_of_the_targets() -> None:
     expected = (predictions - NUMBERS[:32].mean()).detach() * 2 / 32
     assert predictions.grad is not None
     assert torch.allclose(predictions.grad, expected, atol=1e-6)
+
+
+# What a network knows when it begins
+
+
+def of_guesses(model: nn.Module, _: int, *, knows: bool) -> Tensor:
+    """Labels by chance: as likely as the model takes them for at first, or all the same."""
+    samples = torch.randn(512, 8)
+    logits = samples @ torch.eye(8)[:5].T * (3 if knows else 0)
+    return F.cross_entropy(model(samples), torch.multinomial(logits.softmax(1), 1)[:, 0])
+
+
+@pytest.mark.parametrize(("knows", "severity"), [(True, "info"), (False, "warning")])
+def test_a_loss_that_does_not_fall_is_no_warning_of_a_network_that_was_trained_before(
+    tmp_path: Path, *, knows: bool, severity: str
+) -> None:
+    model = nn.Linear(8, 5)
+    with torch.no_grad():
+        model.weight.copy_(torch.eye(8)[:5] * 3 if knows else 0.1 * torch.randn(5, 8))
+        model.bias.zero_()
+    found = trained(tmp_path, model, partial(of_guesses, knows=knows), steps=200, rate=0.5)
+    assert [one.severity for one in found if one.kind == "loss-not-falling"] == [severity]
 
 
 # Dropout behind the last layer

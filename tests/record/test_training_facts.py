@@ -55,6 +55,8 @@ FULL = TrainingFacts(
         Operation("several", "", 0, (0.0, 0.5)),
         Operation("second", "input[0]", 0, (1.0,)),
         Operation("copied", "", 0, (0.0, 3.0)),
+        Operation("shared", "", 0, (0.0, 0.5)),
+        Operation("cancelling", "", 0, (0.0, 10.0, 1.5, 8.0)),
         Operation("cleared", "", 0, (4.0, 3.0)),
     ),
     tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),

@@ -44,8 +44,11 @@ UNBOUNDED = 0.98
 MOST_CHOICES = 64
 """Outputs of each sample, of which one gets gradient."""
 
+LEAST_SHARED = 4
+"""Samples of several numbers each, of which it is asked whether they have the same targets."""
+
 MOST_DIMENSIONS = 4
-"""Of outputs of which it is asked over which dimensions they are normalised."""
+"""Of outputs of which it is asked over which dimensions they are normalised, or their gradients cancel."""
 
 _INTEGERS = frozenset({torch.int64, torch.int32})
 
@@ -133,10 +136,14 @@ class Answers:
                 self._numbers = self._of_numbers(values, gradient)
             if self._is_early:
                 self._look_early(values, gradient)
+        if self._is_early and 1 < gradient.dim() <= MOST_DIMENSIONS and 0 < gradient[0].numel() <= MOST_NUMBERS:
+            self._note("cancelling", "", _sums(gradient[: MOST_NUMBERS // gradient[0].numel()].float()))
 
     def _look_early(self, values: Tensor, gradient: Tensor) -> None:
         if 1 < values.dim() <= MOST_DIMENSIONS:
             self._note("normalised", "", _normalised(values))
+            if values.shape[0] >= LEAST_SHARED and values[0].numel() > 1:
+                self._note("shared", "", _shared(values, values - gradient * (values.numel() / 2)))
         if values.dim() == 2 and values.shape[1] > 2:
             self._note("labels", "", _labels(values, gradient))
             self._note("several", "", _several(values, gradient))
@@ -256,6 +263,21 @@ def _several(probabilities: Tensor, gradient: Tensor) -> list[Tensor]:
     labels = probabilities - gradient * (probabilities.numel() * probabilities * (1 - probabilities))
     off = torch.minimum(labels.abs(), (labels - 1).abs()).max()
     return [off, ((labels.sum(1) - 1).abs() > 0.5).float().mean()]
+
+
+def _shared(values: Tensor, targets: Tensor) -> list[Tensor]:
+    """The largest difference of the targets of two samples, over that of their outputs; and the mean target."""
+    between, outputs = ((one.amax(0) - one.amin(0)).max() for one in (targets, values))
+    return [between / outputs.clamp(min=1e-30), targets.mean()]
+
+
+def _sums(gradient: Tensor) -> list[Tensor]:
+    """For the second dimension and the last one, the largest sum over it, over the largest element; and its size."""
+    largest, found = gradient.abs().max().clamp(min=1e-30), []
+    for dimension in (1, -1):
+        size = torch.tensor(float(gradient.shape[dimension]), device=gradient.device)
+        found += [gradient.sum(dimension).abs().max() / largest, size]
+    return found
 
 
 def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:

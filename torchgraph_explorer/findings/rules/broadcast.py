@@ -11,7 +11,8 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
-from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.rule import Rows, finding
@@ -61,8 +62,48 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     So it is for `[n, 1]` predictions and `[n]` targets, whose squared differences are `[n, n]`. The loss is then
     larger than the square of these distances by the variance of the targets, which no prediction can make smaller.
     """
-    found = [] if need_not_fall(evidence) else [*_by_size(evidence)]  # adversaries have one target for all
-    yield from found or broadcast_order(evidence)
+    if not need_not_fall(evidence):  # adversaries have one target for all
+        found = [*_by_size(evidence), *_of_several(evidence)]
+        if found:
+            yield from found
+            return
+    yield from broadcast_order(evidence)
+
+
+def _of_several(evidence: Evidence) -> Iterator[Finding]:
+    """The same of outputs of several numbers for each sample: all samples have one target, and it is none's own."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "shared")]
+    if len(seen) < LEAST_STEPS or not all(numbers[0] < EXACT for _, numbers in seen):
+        return
+    rows = np.array([row for row, _ in seen], np.intp)
+    for one, info, column, norms in trained_outputs(evidence):
+        count, length = (
+            evidence.column(*of)[rows].astype(np.float64) for of in (("count", column), ("l2_norm", norms))
+        )
+        found = _Centred(rows, np.array([numbers[1] for _, numbers in seen]), count * length**2 / 4)
+        severity = _severity(evidence, found)
+        if severity is not None:
+            yield _told_of_several(evidence, one, rows, severity=severity, samples=samples_of(evidence, info, column))
+        return
+
+
+def _told_of_several(
+    evidence: Evidence, one: Series, rows: Rows, *, severity: Severity, samples: npt.NDArray[np.float64]
+) -> Finding:
+    number = float(np.median(samples[rows]))
+    return finding(
+        evidence,
+        "targets-broadcast",
+        severity,
+        at=one,
+        rows=rows,
+        numbers={"samples": number, "steps": len(rows)},
+        text=f"The loss draws all {number:.0f} outputs of a batch to the same numbers, the mean of its targets: "
+        "predictions and targets have different shapes, such as `[n, 1, ...]` and `[n, ...]`, and broadcast to "
+        "`[n, n, ...]`. So the model can only learn that mean.",
+        advice="Give predictions and targets the same shape before the loss. torch warns of it when the loss is first "
+        "computed.",
+    )
 
 
 def _by_size(evidence: Evidence) -> Iterator[Finding]:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
-from torchgraph_explorer.findings.rules.rule import quoted
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, quoted
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -51,6 +52,13 @@ ABOVE_NOISE = 6.0
 
 SOLVED = 0.01
 """Share of the loss at first that is left of it at the end if the network has learned what there is."""
+
+
+KNOWN = 0.8
+"""Share of the cross entropy of equal logits, below which a network that begins there was trained before."""
+
+CANCELS = 1e-3
+"""The largest sum of gradients over the classes, over the largest gradient, that is rounding."""
 
 
 class Loss(NamedTuple):
@@ -105,19 +113,36 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not is_flat(loss) or not _has_moved(evidence):  # what is too slow is told as such
         return
-    values = loss.values
+    values, knows = loss.values, _knows_answers(evidence, loss)
     first, late = float(values[: _windows(loss)[-1]].mean()), float(values[len(values) // 2 :].mean())
     yield _told(
         loss,
         "loss-not-falling",
-        "warning",
+        "info" if knows else "warning",
         since=0,
         numbers={"first": first, "last": late, "noise": loss.noise, "values": len(values)},
         text=f"`{quoted(loss.name)}` is {first:.4g} at first and {late:.4g} over the second half of {len(values)} "
-        "values: the network does not learn.",
+        f"values: the network does not learn.{_KNOWS if knows else ''}",
         advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
         "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
     )
+
+
+_KNOWS = " It knew much when it began, as one that is fine-tuned: its answers were better than by chance."
+
+
+def _knows_answers(evidence: Evidence, loss: Loss) -> bool:
+    """Whether a cross entropy began far below that of equal logits, as of a network that was trained before.
+
+    Its gradients sum to zero over the classes.
+    """
+    seen = [one.numbers for _, one in operations(evidence, "cancelling")]
+    first = float(loss.values[:LEAST_BEFORE_NAN].mean())
+    for at in (0, 2):
+        sizes = {numbers[at + 1] for numbers in seen if numbers[at] < CANCELS}
+        if len(seen) >= LEAST_ROWS and all(numbers[at] < CANCELS for numbers in seen) and min(sizes) > 1:
+            return first < KNOWN * float(np.log(min(sizes)))
+    return False
 
 
 def is_flat(loss: Loss) -> bool:

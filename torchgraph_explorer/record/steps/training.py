@@ -47,6 +47,8 @@ _NUMBERS: dict[OperationKind, int] = {
     "several": 2,
     "second": 1,
     "copied": 2,
+    "shared": 2,
+    "cancelling": 4,
     "cleared": 2,
 }
 """How many numbers an operation has."""
