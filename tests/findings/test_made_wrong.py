@@ -157,13 +157,36 @@ def test_a_head_that_shares_an_embedding_as_torch_makes_it_is_told(
     assert [one.module for one in told if one.kind == "bad-init-scale"] == expected
 
 
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_the_gradient_of_an_embedding_is_not_that_of_a_last_layer_which_shares_it(
+    tmp_path: Path, *, is_tied: bool
+) -> None:
+    embedding, head = nn.Embedding(50, 16), nn.Linear(16, 50, bias=False)
+    for one in (embedding, head):
+        nn.init.normal_(one.weight, std=1e-3)
+    if is_tied:
+        head.weight = embedding.weight
+    body = [part for _ in range(4) for part in (nn.Linear(16, 16), nn.Tanh())]
+    model = nn.Sequential(embedding, nn.LayerNorm(16), *body, head)
+
+    def of_words(model: nn.Module) -> Tensor:
+        words = torch.randint(0, 50, (SAMPLES, LENGTH + 1))
+        return F.cross_entropy(model(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten())
+
+    told = found(tmp_path, model, sgd(model, 1e-5), loss=of_words)
+    assert ("vanishing-gradient" in [one.kind for one in told]) is not is_tied
+
+
 class Pair(nn.Module):
     """A student and its copy."""
 
-    def __init__(self, name: str = "teacher", *, trained: bool = True, alike: bool = True) -> None:
+    def __init__(
+        self, name: str = "teacher", *, trained: bool = True, alike: bool = True, frozen: bool = False
+    ) -> None:
         super().__init__()
         self.student = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
         other = copy.deepcopy(self.student)
+        self.student.requires_grad_(not frozen)
         if not alike:
             other[2] = nn.Linear(16, 3)
         self.add_module(name, other)
@@ -180,7 +203,10 @@ class Pair(nn.Module):
     [
         pytest.param({}, True, id="teacher"),
         pytest.param({"name": "ema_model"}, True, id="moving average"),
+        pytest.param({"name": "encoder_k"}, True, id="encoder of keys"),
+        pytest.param({"name": "target_net"}, True, id="target network"),
         pytest.param({"trained": False}, False, id="no gradient"),
+        pytest.param({"name": "target_net", "frozen": True}, False, id="a copy that learns beside a frozen model"),
         pytest.param({"name": "second"}, False, id="twins"),
         pytest.param({"alike": False}, False, id="begins otherwise"),
     ],
@@ -194,6 +220,87 @@ def test_a_teacher_that_is_trained_is_told(options: dict[str, Any], *, is_told: 
 
     told = [one for one in kinds(found(tmp_path, model, sgd(model), loss=loss)) if one[0] == "teacher-trained"]
     assert told == ([("teacher-trained", "warning", model.copied, 0)] if is_told else [])
+
+
+class KeysAndQueries(nn.Module):
+    """Both begin as the identity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(8, 8), nn.Linear(8, 8)
+        for one in (self.query, self.key):
+            nn.init.eye_(one.weight)
+            nn.init.zeros_(one.bias)
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = (self.query(values) @ self.key(values).T).softmax(-1) @ values
+        return result
+
+
+def test_keys_that_begin_as_queries_do_are_no_teacher(tmp_path: Path) -> None:
+    model = KeysAndQueries()
+    told = kinds(found(tmp_path, model, sgd(model), loss=lambda net: net(torch.randn(16, 8)).square().mean()))
+    assert "teacher-trained" not in [kind for kind, *_ in told]
+
+
+# Recurrences and attention of torch
+
+
+class Reader(nn.Module):
+    """A recurrence whose weights are made by `begin`."""
+
+    def __init__(self, kind: Callable[..., nn.RNNBase], begin: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.rnn, self.head = kind(8, 32, batch_first=True), nn.Linear(32, 3)
+        for one in self.rnn.parameters():
+            if one.dim() > 1:
+                begin(one)
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = self.head(self.rnn(values)[0][:, -1])
+        return result
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        pytest.param(nn.init.uniform_, ["rnn"], id="numbers from 0 to 1"),
+        pytest.param(lambda one: nn.init.normal_(one, std=3), ["rnn"], id="large"),
+        pytest.param(nn.init.orthogonal_, [], id="orthogonal"),
+        pytest.param(nn.init.eye_, [], id="the identity"),
+        pytest.param(nn.init.xavier_normal_, [], id="Xavier"),
+        pytest.param(lambda _: None, [], id="as torch makes them"),
+    ],
+)
+def test_recurrences_that_begin_too_large_are_told(
+    kind: Callable[..., nn.RNNBase], begin: Callable[[Tensor], object], expected: list[str], tmp_path: Path
+) -> None:
+    model = Reader(kind, begin)
+    told = found(tmp_path, model, sgd(model), loss=lambda net: net(torch.randn(8, 5, 8)).square().mean())
+    assert [one.module for one in told if one.kind == "bad-init-scale"] == expected
+
+
+class Attended(nn.Module):
+    """Takes one of the results of attention, over as many places as there are features."""
+
+    def __init__(self, result: int) -> None:
+        super().__init__()
+        self.attention, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 3)
+        self.result = result
+
+    def forward(self, values: Tensor) -> Tensor:
+        found: Tensor = self.head(values + self.attention(values, values, values)[self.result])
+        return found
+
+
+@pytest.mark.parametrize(("result", "expected"), [(0, []), (1, [("no-gradient", "warning", "attention", 0)])])
+def test_weights_of_attention_that_are_taken_for_values_are_told(
+    result: int, expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    model = Attended(result)
+    told = kinds(found(tmp_path, model, sgd(model), loss=lambda net: net(torch.randn(4, 8, 8)).square().mean()))
+    assert [one for one in told if one[0] in {"no-gradient", "unused-module"}] == expected
 
 
 # Attention

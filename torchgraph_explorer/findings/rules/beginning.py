@@ -106,7 +106,38 @@ def _order(evidence: Evidence, column: int) -> int:
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     """The initial weights scale what passes through the layers up or down, layer by layer; or those of a tied head."""
     yield from large_tie(evidence)
+    yield from _recurrent(evidence)
     yield from _scaled_by_layers(evidence)
+
+
+def _recurrent(evidence: Evidence) -> Iterator[Finding]:
+    """What a recurrence does to its own state scales it up so far that its gates or its `tanh` saturate.
+
+    Weights that are mostly of one sign, as numbers from 0 to 1 are, add up over the inputs.
+    """
+    if int(evidence.steps[0]) != 0:
+        return
+    for column in evidence.of_kind("value", "param"):
+        one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
+        is_recurrent = evidence.places.class_of(one.module) in RECURRENT | RECURRENT_CELLS
+        if not is_recurrent or not one.path.startswith("weight_hh") or info is None or not info.requires_grad:
+            continue
+        inputs = float(info.shape[-1] or 1)
+        mean, rms = abs(float(evidence.column("mean", column)[0])), float(evidence.rms[0, column])
+        gain = max(mean * inputs, rms * math.sqrt(inputs))
+        if gain > ONE_LARGE_GAIN and one.module in evidence.places.called:
+            yield finding(
+                evidence,
+                "bad-init-scale",
+                "warning",
+                at=one,
+                rows=[0],
+                numbers={"gain": gain},
+                text=f"The initial `{one.path}` of {named(one.module)} scales its state by {gain:.2g} at each place of "
+                "the sequence (about 1 is usual): it saturates, or grows without end.",
+                advice="Use the default initialisation, or `torch.nn.init.orthogonal_` for the weights of the state.",
+            )
+            return
 
 
 def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.ties import sharing_embeddings
 from torchgraph_explorer.schema import Series
 
 LOST = 1e-4
@@ -49,6 +50,11 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     if len(layers) < LEAST_LAYERS:
         return
     reach = _reach(evidence, layers)
+    # The gradient of a last layer that shares an embedding's weights is also that of the embedding.
+    shared = sharing_embeddings(evidence, [one.value for one in layers])
+    measure = [at for at, one in enumerate(layers) if one.value not in shared]
+    if len(measure) >= LEAST_LAYERS and np.nanmax(reach[:, measure], initial=0) > 0:
+        layers, reach = [layers[at] for at in measure], reach[:, measure]
     most = np.nanmax(reach, axis=1, initial=0)
     rows = np.flatnonzero(most > 0)
     is_lost = reach[rows] < LOST * most[rows, None]

@@ -171,6 +171,9 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
         top = _topmost(module, around)
         parameters[top] = parameters.get(top, 0) + count
     for module, count in parameters.items():
+        if _is_of_attention(evidence, module):
+            yield _only_weights_taken(evidence, module.rpartition(".")[0], count)
+            continue
         yield finding(
             evidence,
             "unused-module",
@@ -181,6 +184,27 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
             text=f"{named(module)} is never called at a recorded step, and no gradient reaches its {count} parameters.",
             advice="Call it in `forward`, or remove it.",
         )
+
+
+def _is_of_attention(evidence: Evidence, module: str) -> bool:
+    """Whether it is the last layer of a `MultiheadAttention` that runs, which has it called by a function."""
+    above, _, last = module.rpartition(".")
+    is_attention = evidence.places.class_of(above) == "MultiheadAttention"
+    return is_attention and last == "out_proj" and above in evidence.places.called
+
+
+def _only_weights_taken(evidence: Evidence, module: str, count: int) -> Finding:
+    return finding(
+        evidence,
+        "no-gradient",
+        "warning",
+        at=module,
+        rows=range(len(evidence)),
+        numbers={"parameters": count},
+        text=f"{named(module)} runs, but no gradient ever comes back to its `out_proj`: nothing is made of its first "
+        "result, which is the attended values. The second one is the weights of attention.",
+        advice="Take the first result: `values, weights = attention(query, key, value)`.",
+    )
 
 
 def _ends(module: str) -> Iterator[int]:

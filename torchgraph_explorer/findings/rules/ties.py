@@ -15,7 +15,7 @@ from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named, quoted
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
-_COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow)($|_)", re.IGNORECASE)
+_COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow|target|k|key)($|_)", re.IGNORECASE)
 """Words in the names of modules that follow another one, and learn nothing by themselves."""
 
 LARGE_LOGITS = 3.0
@@ -70,8 +70,7 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
         tied, at = evidence.series[first], evidence.series[second]
         output = evidence.find(at.module, 0, "output", "output")
         scale = 0.0 if output is None else float(evidence.rms[0, output])
-        is_same = _shape(evidence, first) == _shape(evidence, second) and _are_equal(evidence, first, second, row=0)
-        if is_same and scale > LARGE_LOGITS:
+        if scale > LARGE_LOGITS and _are_tied(evidence, first, second):
             yield finding(
                 evidence,
                 "bad-init-scale",
@@ -85,6 +84,21 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
                 advice=f"Begin smaller: `torch.nn.init.normal_({quoted(tied.module)}.weight, std=0.02)`, or divide the "
                 "logits by the root of the number of features.",
             )
+
+
+def sharing_embeddings(evidence: Evidence, columns: list[int]) -> set[int]:
+    """Those that have the elements of an embedding at the first step, as the last layer of a language model has."""
+    embeddings = [one for one in evidence.of_kind("value", "param") if "Embedding" in _class_of(evidence, one)]
+    shapes = {_shape(evidence, one) for one in embeddings}
+    return {
+        column
+        for column in columns
+        if _shape(evidence, column) in shapes and any(_are_tied(evidence, one, column) for one in embeddings)
+    }
+
+
+def _are_tied(evidence: Evidence, first: int, second: int) -> bool:
+    return _shape(evidence, first) == _shape(evidence, second) and _are_equal(evidence, first, second, row=0)
 
 
 def _is_standard_normal(evidence: Evidence, column: int) -> bool:
@@ -134,7 +148,10 @@ def _are_equal(evidence: Evidence, first: int, second: int, *, row: int) -> bool
 
 
 def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
-    """A module that is named as a moving average or teacher begins as a copy of another one, and is trained itself."""
+    """A module that is named as a moving average or teacher begins as a copy of another one, and is trained as that is.
+
+    A single matrix may begin as another one does because both are made so: keys and queries as the identity, say.
+    """
     rows = rows_with(evidence, lambda one: bool(one.groups))
     if len(rows) < LEAST_ROWS or evidence.steps[0] != 0:
         return
@@ -144,8 +161,8 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
         if not _COPY.search(last) or _COPY.search(parent.rpartition(".")[2]):
             continue
         trained = [one for one in _matrices(evidence, copy) if _is_trained(evidence, one, held)]
-        original = _original(evidence, copy, trained)
-        if original is None:
+        original = _original(evidence, copy, trained) if len(trained) > 1 else None
+        if original is None or not all(_is_trained(evidence, one, held) for one in _matrices(evidence, original)):
             continue
         yield finding(
             evidence,
