@@ -857,6 +857,121 @@ def test_a_shift_of_relative_positions_is_not_taken_for_a_transpose(
     assert ("view-for-transpose" in {one.kind for one in told}) == is_told
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_told"),
+    [
+        pytest.param((6, 4, 5, 3), (4, 6, 5, 3), True, id="two sizes in another order"),
+        pytest.param((32, 8, 4, 9), (8, 4, 32, 9), False, id="one is split, and two are joined"),
+    ],
+)
+def test_a_view_that_splits_and_joins_sizes_is_not_taken_for_a_transpose(
+    first: tuple[int, ...], second: tuple[int, ...], *, is_told: bool, tmp_path: Path
+) -> None:
+    class Viewing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.last = nn.Linear(first[-1], first[-1]), nn.Linear(second[-1], 2)
+
+        def forward(self, values: Tensor) -> Tensor:
+            result: Tensor = self.last(self.body(values).reshape(second))
+            return result
+
+    net = Viewing()
+    told = found(tmp_path, net, sgd(net), loss=lambda model: (model(torch.randn(first)) - 1).square().mean())
+    assert ("view-for-transpose" in {one.kind for one in told}) == is_told
+
+
+class Pooler(nn.Module):
+    """What a library makes of the states, and many leave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Linear(8, 8)
+
+    def forward(self, states: Tensor) -> Tensor:
+        result: Tensor = self.dense(states[:, 0]).tanh()
+        return result
+
+
+class Base(nn.Module):
+    """A model of a library, or one like it."""
+
+    def __init__(self, *, calls: bool = True) -> None:
+        super().__init__()
+        self.body, self.pooler, self.calls = nn.Linear(8, 8), Pooler(), calls
+        self.more = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(8, 8), nn.Tanh())))
+
+    def forward(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        states = self.more(self.body(values))
+        return states, self.pooler(states) if self.calls else states
+
+
+class WithHead(nn.Module):
+    def __init__(self, base: nn.Module, *, cuts: bool = False) -> None:
+        super().__init__()
+        self.base, self.head, self.cuts = base, nn.Linear(8, 3), cuts
+
+    def forward(self, values: Tensor) -> Tensor:
+        states, _ = self.base(values)
+        result: Tensor = self.head((states.detach() if self.cuts else states).mean(1))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("options", "severity"),
+    [
+        pytest.param({"library": True}, {"info"}, id="a pooler of a library"),
+        pytest.param({"library": True, "calls": False}, {"info"}, id="one that is not called"),
+        pytest.param({"library": True, "cuts": True}, {"warning"}, id="the whole model of a library"),
+        pytest.param({"library": False}, {"warning"}, id="one of one's own"),
+        pytest.param({"library": False, "calls": False}, {"warning"}, id="one of one's own that is not called"),
+    ],
+)
+def test_what_is_left_of_the_model_of_a_library_is_no_warning(
+    options: dict[str, bool], severity: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if options["library"]:
+        for kind in (Base, Pooler):
+            monkeypatch.setattr(kind, "__module__", "transformers.models.made")
+    net = WithHead(Base(calls=options.get("calls", True)), cuts=options.get("cuts", False))
+    told = found(tmp_path, net, sgd(net), loss=lambda model: (model(torch.randn(4, 5, 8)) - 1).square().mean())
+    assert {one.severity for one in told if one.kind in {"no-gradient", "unused-module"}} == severity
+
+
+def test_windows_of_attention_of_longformer_are_in_order(tmp_path: Path) -> None:
+    """The places beside its windows get their own queries and keys, of which little depends at first."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.LongformerConfig(vocab_size=64, attention_window=8, max_position_embeddings=70, **sizes)
+    net = transformers.LongformerForSequenceClassification(config)
+    words, labels = torch.randint(0, 64, (8, 32)), torch.randint(0, 2, (8,))
+    told = found(tmp_path, net, sgd(net), loss=lambda model: model(input_ids=words, labels=labels).loss, steps=6)
+    assert not [one.kind for one in told if one.severity != "info"]
+
+
+class WithPositions(nn.Module):
+    """A decoder that begins with a frozen table."""
+
+    def __init__(self, *, of_sines: bool) -> None:
+        super().__init__()
+        self.body, self.more = nn.Linear(8, 64), nn.Linear(64, 64)
+        self.positions, self.head = nn.Embedding(50, 64), nn.Linear(64, 3)
+        self.positions.requires_grad_(False)
+        if of_sines:
+            nn.init.uniform_(self.positions.weight, -1, 1).sin_()
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = self.head(self.more(self.body(values)) + self.positions(torch.arange(5)))
+        return result
+
+
+@pytest.mark.parametrize("of_sines", [True, False])
+def test_positions_that_are_not_learned_are_frozen_on_purpose(tmp_path: Path, *, of_sines: bool) -> None:
+    net = WithPositions(of_sines=of_sines)
+    told = found(tmp_path, net, sgd(net), loss=lambda model: (model(torch.randn(4, 5, 8)) - 1).square().mean())
+    assert ("frozen-by-accident" in {one.kind for one in told}) is not of_sines
+
+
 class WithTable(nn.Module):
     """A branch that hardly counts yet beside what it is added to, and a table that is as large as that by chance."""
 

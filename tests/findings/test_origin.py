@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -116,3 +117,16 @@ def test_a_parameter_that_began_as_nan_leads_to_its_initialization(tmp_path: Pat
     assert "The initialization or a loaded checkpoint made it so." in one.text
     assert "how the parameter is initialized" in one.advice
     assert "learning rate" not in one.advice
+
+
+def test_in_an_evaluation_parameters_may_be_what_is_not_finite(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.Linear(12, 2))
+    nn.init.constant_(model.get_parameter("0.weight"), float("nan"))
+    model.eval()
+    options: dict[str, Any] = {"phases": ("train", "eval"), "log_freq": 1, "backend": "record", "verbose": False}
+    with watch(model, logdir=str(tmp_path), run="run", **options), torch.no_grad():
+        for _ in range(3):
+            model(torch.randint(0, 5, (8, 3)))
+    run = open_run(str(tmp_path / "run"))
+    [one] = [one for name in run.models for one in run.model(name).findings() if one.kind == "nan"]
+    assert one.text.startswith("The Embedding `0` made NaN or infinity of finite inputs, or of parameters that are not")

@@ -10,3 +10,6 @@ RECURRENT_CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 
 RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
 """Those that give zero, and no gradient, for what lies below a threshold."""
+
+LIBRARIES = ("transformers.", "diffusers.", "timm.", "torchvision.", "torchaudio.", "open_clip.")
+"""How the classes of models begin that nobody writes who uses them."""

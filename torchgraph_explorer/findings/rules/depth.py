@@ -95,10 +95,19 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_beside(evidence: Evidence, lost: list[_Layer], others: list[_Layer]) -> bool:
-    """Whether `others` take all that each of `lost` takes, as a value does beside query and key."""
+    """Whether `others` take all that each of `lost` takes, as a value does beside query and key.
+
+    Or all that one of them takes that is in the same module: attention may make other queries of what it is given.
+    """
     taken = evidence.places.taken
     reached = frozenset[int]().union(*(taken.get(one.order, ()) for one in others))
-    return all(taken.get(one.order) and taken[one.order] <= reached for one in lost)
+    parallel = {(_parent(one.module), taken[one.order]) for one in others if taken.get(one.order)}
+    around = {_parent(one.module) for one in lost if (_parent(one.module), taken.get(one.order)) in parallel}
+    return all((taken.get(one.order) and taken[one.order] <= reached) or _parent(one.module) in around for one in lost)
+
+
+def _parent(module: str) -> str:
+    return module.rpartition(".")[0]
 
 
 def _leads_to(evidence: Evidence, first: list[_Layer], later: _Layer) -> bool:

@@ -188,6 +188,8 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
     call = places.calls[origin]
     is_leaf = places.is_leaf(origin)
     inside = "" if is_leaf else " in its own `forward`, between the calls of its submodules"
+    if _has_unseen_weights(evidence, call.module, rows[0]):
+        inside += ", or of parameters that are not finite: they were not recorded at this step"
     at = _series_of(evidence, bad, (call.module, call.call, "output"))
     return finding(
         evidence,
@@ -200,6 +202,13 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
         advice="Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, or a "
         "value beyond the range of the dtype. Clamp the argument, or compute in a stable form or in float32.",
     )
+
+
+def _has_unseen_weights(evidence: Evidence, module: str, row: int) -> bool:
+    """Whether the module has parameters whose values are not known, as those of an evaluation are not."""
+    known = evidence.places.modules.get(module)
+    columns = [evidence.find(module, None, "param", one.path) for one in (known.params if known else ())]
+    return any(column is None or not evidence.is_there[row, column] for column in columns)
 
 
 def _from_input(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:

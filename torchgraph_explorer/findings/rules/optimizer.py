@@ -14,6 +14,7 @@ from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+from torchgraph_explorer.findings.rules.ties import is_standard_normal
 from torchgraph_explorer.schema import EXTENT, Extent, Shape
 
 HELD_SHARE, MADE_SHARE = 0.75, 0.5
@@ -291,6 +292,8 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     for one in frozen:
         if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
             continue
+        if _is_table(evidence, one):
+            continue
         seen = _frozen_rows(evidence, one, rows, share) if places.order(one.module.name) > first else None
         if seen is None:
             continue
@@ -305,6 +308,14 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
             "while layers before it are trained.",
             advice="Set `requires_grad_(True)` for it. If it is frozen on purpose, do not give it to the optimizer.",
         )
+
+
+def _is_table(evidence: Evidence, weight: Weight) -> bool:
+    """Whether it is an embedding of other numbers than torch gives it: positions of sines, or vectors of words."""
+    module = weight.module.name
+    column = evidence.find(module, None, "param", weight.info.path)
+    is_embedding = "Embedding" in evidence.places.class_of(module)
+    return is_embedding and (column is None or not is_standard_normal(evidence, column))
 
 
 def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: float) -> list[int] | None:  # noqa: PLR0917

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,16 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
-from torchgraph_explorer.findings.rules.classes import RECURRENT
+from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Series
 
 LEAST_UNCHANGED = 4
 """Recorded steps over which weights that get gradients have to stay the same, at least."""
+
+SMALL_PART = 0.25
+"""Share of a library's model, by its elements, that may be left without a gradient on purpose."""
 
 _STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
 
@@ -38,12 +41,12 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             "`torch.tensor(...)` between the model and the loss.",
         )
     without = _without_gradient(evidence)
-    chosen = _chosen(evidence, without)
+    chosen, left = _chosen(evidence, without), _left_by_library(evidence, without.keys())
     for module, weights in without.items():
         if module not in evidence.places.called:
             continue
         # What stands for masked inputs is used where something is masked: a transformer is fine-tuned without.
-        is_meant = all("mask" in one.info.path for one in weights)
+        is_meant = all("mask" in one.info.path for one in weights) or module in left
         is_missed = _output_requires_grad(evidence, module) or module in chosen
         yield finding(
             evidence,
@@ -59,6 +62,31 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             f"{_CHECKPOINT if module in chosen else ''}",
         )
     yield from _zeros(evidence)
+
+
+def _left_by_library(evidence: Evidence, without: Collection[str]) -> set[str]:
+    """Those of the modules `without` a gradient that are a small part of a library's model, which is trained.
+
+    So it is with a pooler where a head of one's own takes the states before it.
+    """
+    trained, missed = Counter[str](), Counter[str]()
+    of: dict[str, str] = {}
+    for one in evidence.places.weights():
+        top = _library_model(evidence, one.module.name)
+        if top is None or not one.info.requires_grad:
+            continue
+        (missed if one.module.name in without else trained)[top] += one.size
+        above = evidence.places.modules.get(one.module.name.rpartition(".")[0])
+        if one.module.name in without and above is not None and above.class_path.startswith(LIBRARIES):
+            of[one.module.name] = top
+    return {module for module, top in of.items() if missed[top] < SMALL_PART * (missed[top] + trained[top])}
+
+
+def _library_model(evidence: Evidence, module: str) -> str | None:
+    """The outermost model of a library around a module; None without one."""
+    modules = evidence.places.modules
+    names = ["", *(module[:end] for end in _ends(module))]
+    return next((one for one in names if one in modules and modules[one].class_path.startswith(LIBRARIES)), None)
 
 
 _CHOSEN = (
@@ -130,13 +158,14 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
     is_zero = {place: all(flags) for place, flags in graded.items()}
     if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
         return  # where it gets lost on its way to the first layers, that is told
+    left = _left_by_library(evidence, {module for (module, _), zero in is_zero.items() if zero})
     for module, layer in sorted((one for one, zero in is_zero.items() if zero), key=_order(evidence)):
         if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
             continue
         yield finding(
             evidence,
             "no-gradient",
-            "warning",
+            "info" if module in left else "warning",
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": len(graded[module, layer])},
@@ -170,6 +199,7 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
     for module, count in unused.items():
         top = _topmost(module, around)
         parameters[top] = parameters.get(top, 0) + count
+    left = _left_by_library(evidence, unused.keys())
     for module, count in parameters.items():
         if _is_of_attention(evidence, module):
             yield _only_weights_taken(evidence, module.rpartition(".")[0], count)
@@ -177,13 +207,20 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             evidence,
             "unused-module",
-            "warning",
+            "info" if left and _is_of_library(evidence, module, left) else "warning",
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": count},
             text=f"{named(module)} is never called at a recorded step, and no gradient reaches its {count} parameters.",
             advice="Call it in `forward`, or remove it.",
         )
+
+
+def _is_of_library(evidence: Evidence, module: str, left: set[str]) -> bool:
+    """Whether it is of a class of a library's own, and all unused in it is `left`: not what was added to its model."""
+    known = evidence.places.modules.get(module)
+    within = [one for one in left if one == module or one.startswith(f"{module}.")]
+    return bool(within) and known is not None and known.class_path.startswith(LIBRARIES)
 
 
 def _is_of_attention(evidence: Evidence, module: str) -> bool:

@@ -63,7 +63,7 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
         return
     weights = [one for one in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, one)]
     embeddings = [
-        one for one in weights if "Embedding" in _class_of(evidence, one) and _is_standard_normal(evidence, one)
+        one for one in weights if "Embedding" in _class_of(evidence, one) and is_standard_normal(evidence, one)
     ]
     heads = [one for one in weights if "Linear" in _class_of(evidence, one)]
     for first, second in product(embeddings, heads):
@@ -101,7 +101,7 @@ def _are_tied(evidence: Evidence, first: int, second: int) -> bool:
     return _shape(evidence, first) == _shape(evidence, second) and _are_equal(evidence, first, second, row=0)
 
 
-def _is_standard_normal(evidence: Evidence, column: int) -> bool:
+def is_standard_normal(evidence: Evidence, column: int) -> bool:
     """Whether the elements begin as those of `nn.Embedding`: of a normal distribution with mean 0 and deviation 1."""
     mean, std, size = (float(evidence.column(name, column)[0]) for name in ("mean", "std", "absolute_mean"))
     return abs(std - 1) < NEARLY and abs(mean) < NEARLY and abs(size / std - _NORMAL) < NEARLY

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import TypeAlias
 
 from torchgraph_explorer.finding import Finding
@@ -28,7 +30,7 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
     for row, one in views:
         if one.module in told or not _mixes(one.before, one.after, samples=samples):
             continue
-        if _shifts(one.before, one.after, of_module[one.module]):
+        if _splits_and_joins(one.before, one.after) or _shifts(one.before, one.after, of_module[one.module]):
             continue
         told.add(one.module)
         what = "samples" if _moves_samples(one.before, one.after, samples=samples) else "positions"
@@ -88,6 +90,15 @@ def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool
     if len(old) == 3:
         return new[0] == old[0] and old[1] % old[2] > 0 and old[2] % old[1] > 0
     return len(old) > 3
+
+
+def _splits_and_joins(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Whether each size is split into several, or joined from neighbours: that these are equal to others is chance."""
+    sizes = ([size for size in reversed(of) if size != 1] for of in (old, new))
+    first, second = (set(accumulate(of, mul)) for of in sizes)
+    both = sorted(first & second)
+    within = pairwise([0, *both])
+    return all(min(sum(low < one <= high for one in of) for of in (first, second)) == 1 for low, high in within)
 
 
 def _moves_many_channels(old: Sequence[int], new: Sequence[int]) -> bool:
