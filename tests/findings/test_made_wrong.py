@@ -896,8 +896,10 @@ class Pooler(nn.Module):
 class Base(nn.Module):
     """A model of a library, or one like it."""
 
-    def __init__(self, *, calls: bool = True) -> None:
+    def __init__(self, *, calls: bool = True, words: bool = False) -> None:
         super().__init__()
+        if words:
+            self.words = nn.Embedding(5, 8)
         self.body, self.pooler, self.calls = nn.Linear(8, 8), Pooler(), calls
         self.more = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(8, 8), nn.Tanh())))
 
@@ -922,6 +924,8 @@ class WithHead(nn.Module):
     [
         pytest.param({"library": True}, {"info"}, id="a pooler of a library"),
         pytest.param({"library": True, "calls": False}, {"info"}, id="one that is not called"),
+        pytest.param({"library": True, "words": True}, {"info"}, id="one of torch's that is not called"),
+        pytest.param({"library": True, "adds": True}, {"info", "warning"}, id="one that was added, and is not called"),
         pytest.param({"library": True, "cuts": True}, {"warning"}, id="the whole model of a library"),
         pytest.param({"library": False}, {"warning"}, id="one of one's own"),
         pytest.param({"library": False, "calls": False}, {"warning"}, id="one of one's own that is not called"),
@@ -933,7 +937,10 @@ def test_what_is_left_of_the_model_of_a_library_is_no_warning(
     if options["library"]:
         for kind in (Base, Pooler):
             monkeypatch.setattr(kind, "__module__", "transformers.models.made")
-    net = WithHead(Base(calls=options.get("calls", True)), cuts=options.get("cuts", False))
+    base = Base(calls=options.get("calls", True), words=options.get("words", False))
+    if options.get("adds"):
+        base.extra = nn.Linear(2, 2)
+    net = WithHead(base, cuts=options.get("cuts", False))
     told = found(tmp_path, net, sgd(net), loss=lambda model: (model(torch.randn(4, 5, 8)) - 1).square().mean())
     assert {one.severity for one in told if one.kind in {"no-gradient", "unused-module"}} == severity
 

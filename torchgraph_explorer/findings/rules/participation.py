@@ -217,10 +217,18 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_of_library(evidence: Evidence, module: str, left: set[str]) -> bool:
-    """Whether it is of a class of a library's own, and all unused in it is `left`: not what was added to its model."""
-    known = evidence.places.modules.get(module)
-    within = [one for one in left if one == module or one.startswith(f"{module}.")]
-    return bool(within) and known is not None and known.class_path.startswith(LIBRARIES)
+    """Whether all unused in it is `left`, and it is not what was added to the library's model.
+
+    It is of one of its classes then, or stands before another part of the same module that is called: what is added
+    stands at the end.
+    """
+    known = evidence.places.modules
+    if not any(one == module or one.startswith(f"{module}.") for one in left):
+        return False
+    above, names = module.rpartition(".")[0], [*known]
+    later = (one for one in names[names.index(module) + 1 :] if not one.startswith(f"{module}."))
+    is_inner = any(one.rpartition(".")[0] == above and one in evidence.places.called for one in later)
+    return known[module].class_path.startswith(LIBRARIES) or is_inner
 
 
 def _is_of_attention(evidence: Evidence, module: str) -> bool:
