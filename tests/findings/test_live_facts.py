@@ -466,18 +466,28 @@ def test_a_condition_mostly_holds_with_a_few_breaks(flags: str, expected: list[i
     assert (None if kept is None else kept.tolist()) == expected
 
 
-@pytest.mark.parametrize("batch", [pytest.param(1, id="one sample"), pytest.param(2, id="two samples")])
-def test_a_normalisation_of_single_samples_is_told(batch: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("batch", "size", "expected"),
+    [
+        pytest.param(1, 6, [("1", "warning")], id="one sample"),
+        pytest.param(2, 6, [], id="two samples"),
+        pytest.param(1, 20, [("1", "info")], id="one image"),
+    ],
+)
+def test_a_normalisation_of_single_samples_is_told(
+    batch: int, size: int, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
     def loop(model: Any) -> Iterator[object]:
         optimizer = sgd(model, lr=1e-3)
         while True:
             optimizer.zero_grad()
-            model(torch.randn(batch, 1, 6, 6)).square().mean().backward()
+            model(torch.randn(batch, 1, size, size)).square().mean().backward()
             yield optimizer.step()
 
-    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 1))
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.LazyLinear(1))
+    model(torch.randn(2, 1, size, size))
     found = told(loop, tmp_path, model=model)
-    assert [one.module for one in found if one.kind == "batch-of-one"] == (["1"] if batch == 1 else [])
+    assert [(one.module, one.severity) for one in found if one.kind == "batch-of-one"] == expected
 
 
 def test_units_that_a_penalty_makes_sparse_are_no_fault(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.schema import Call
 
 HELD = 0.25
 """Share of the recorded steps, up to the last one, at which the mode has to be so."""
@@ -19,6 +21,9 @@ MISFIT = 3.0
 
 SAME = 1e-3
 """Mean and standard deviation of in- and output are the same up to this share: nothing is normalised."""
+
+MANY_POSITIONS = 256
+"""Places of a single sample, as those of an image, that have statistics worth having."""
 
 _NORMALISATIONS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
 
@@ -110,22 +115,31 @@ def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
     rows = [row for row in known if facts_at(evidence, row).batch_size == 1]
     if not rows or len(rows) < 0.5 * len(known):
         return
-    for number, call in enumerate(evidence.places.calls):
-        if evidence.places.class_of(call.module) not in _NORMALISATIONS or call.call:
-            continue
-        shape = call.inputs[0].shape if call.inputs else ()
-        seen = [row for row in rows if not _is_in_eval(evidence, row, call.module)]
-        if shape[:1] == (1,) and seen:
-            yield finding(
-                evidence,
-                "batch-of-one",
-                "warning",
-                at=call.module,
-                rows=seen,
-                numbers={"steps": len(seen), "call": number},
-                text=f"{named(call.module)} normalises each sample by itself: the batch has one. Its running "
-                "statistics will not fit what it is evaluated with.",
-                advice="Use larger batches, or GroupNorm or LayerNorm, which do not depend on the batch. Accumulating "
-                "gradients does not help.",
-            )
-            return
+    alone = [
+        (number, call.module, seen)
+        for number, call in enumerate(evidence.places.calls)
+        if not call.call
+        and evidence.places.class_of(call.module) in _NORMALISATIONS
+        and _positions(call)
+        and (seen := [row for row in rows if not _is_in_eval(evidence, row, call.module)])
+    ]
+    small = [one for one in alone if _positions(evidence.places.calls[one[0]]) < MANY_POSITIONS]
+    for number, module, seen in (small or alone)[:1]:
+        yield finding(
+            evidence,
+            "batch-of-one",
+            "warning" if small else "info",
+            at=module,
+            rows=seen,
+            numbers={"steps": len(seen), "call": number},
+            text=f"{named(module)} normalises each sample by itself: the batch has one. Its running "
+            "statistics will not fit what it is evaluated with.",
+            advice="Use larger batches, or GroupNorm or LayerNorm, which do not depend on the batch. Accumulating "
+            "gradients does not help.",
+        )
+
+
+def _positions(call: Call) -> int:
+    """Over how many places of its only sample a normalisation goes for each channel; 0 of several samples."""
+    shape = call.inputs[0].shape if call.inputs else ()
+    return math.prod(size or 1 for size in shape[2:]) if shape[:1] == (1,) else 0
