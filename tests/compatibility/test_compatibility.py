@@ -36,10 +36,23 @@ from tests.compatibility.table import (
 )
 from tests.compatibility.test_distributed import WAYS
 from tests.compatibility.undisturbed import check_copies, check_undisturbed
+from tests.devices import DEVICE
 from tests.tables import stood_for
 from torchgraph_explorer import timeouts
 
 OURS = "torchgraph_explorer."
+
+ON_CPU = frozenset(
+    {
+        "a packed sequence",  # torch wants the lengths on the processor
+        "forward-mode derivatives",  # looks up the source of a function that `made_on` replaces
+        "embedding bags and an adaptive softmax",  # fails in torch, unwatched
+        "a data loader with worker processes",  # CUDA does not work in forked processes
+        "Accelerate, which accumulates",  # moves the model to the processor
+        "an accelerate loop with accumulation",
+    }
+)
+"""Cases that do not run on a GPU, watched or not."""
 
 
 pytestmark = pytest.mark.usefixtures("compiled_anew")
@@ -61,6 +74,7 @@ def _marks(case: Case, promise: str) -> list[pytest.MarkDecorator]:
     marks += [] if is_fast(case) else [pytest.mark.slow]
     marks += stood_for(promise == "P3" and not stands_for_its_theme(case))
     marks += [pytest.mark.skip(reason=case.missing)] if case.missing else []
+    marks += [pytest.mark.skip(reason=f"does not run on {DEVICE}")] if DEVICE != "cpu" and case.name in ON_CPU else []
     marks += [pytest.mark.xfail(reason=case.cannot[promise], strict=True)] if promise in case.cannot else []
     return marks
 
