@@ -82,7 +82,7 @@ class _Sample:
 class DeviceBatch:
     """The rows of tensors that are not in host memory, step by step.
 
-    Of a tensor that is sampled and not read by a kernel of ours, the largest magnitude of all elements is computed, too.
+    Of a tensor that is sampled and read by no kernel of ours, the largest magnitude of all elements is computed, too.
     It is NaN if an element is NaN, else infinite if one is infinite, so that none is missed. Their number is known from
     the sample alone; a kind that is not in the sample counts as one. Once the copy of a step has arrived and has some,
     all of them are counted in the following steps, until a step has none. That reads each tensor several times.
