@@ -68,13 +68,16 @@ class EdgeSeries:
             keys = []
             for number, where in enumerate(found, start=1):
                 if isinstance(where, str):
-                    keys.append(self._key_of(opened, ends[1], where))
+                    if self._are_named:
+                        keys.append(self._key_of(opened, ends[1], where))
                     continue
                 more = f" #{number}" if number > 1 else ""
                 path = f"{self._name_of(opened, ends[0])} -> {self._name_of(opened, ends[1])}{more}"
                 keys.append(series_key(opened.name, opened.call, "edge", path, "grad_norm"))
                 self._hooks.on_path(where, keys[-1])
             named[ends] = tuple(keys)
+        if not self._are_named:
+            return
         onward = inside.onward()
         for ends in onward:
             seen, to = {ends}, onward[ends]
