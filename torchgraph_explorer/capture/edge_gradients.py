@@ -134,16 +134,23 @@ class InsideGradients:
             found[place] = _Target(handed_on, starts, self._arcs_from.get(place, {}))
         return found
 
-    def found(self) -> dict[Ends, Found]:
-        """Where to read the gradient along each edge. An edge for which that is not known is left out."""
+    def found(self, *, are_named: bool = True) -> dict[Ends, Found]:
+        """Where to read the gradient along each edge. An edge for which that is not known is left out.
+
+        Without `are_named`, only edges whose gradient needs a hook are of use, and others may be missing.
+        """
         if self._arcs > MOST_ARCS:
             return {}
         targets = self._targets()
         takers = Counter(node for target in targets.values() for node in target.arcs)
-        uses = Counter(arc.to for each in targets.values() for arcs in each.arcs.values() for arc in arcs)
-        uses.update(edge for place, each in targets.items() for edge in self._used_by(place, each))
+        uses = Counter[Edge]()
+        if are_named:
+            uses.update(arc.to for each in targets.values() for arcs in each.arcs.values() for arc in arcs)
+            uses.update(edge for place, each in targets.items() for edge in self._used_by(place, each))
         found: dict[Ends, Found] = {}
         for place, target in targets.items():
+            if not (target.arcs or are_named):
+                continue
             readings: dict[Place, list[_Reading]] = {}
             for source, reading in (*self._handed_on(place, target, uses), *_computed(place, target, takers)):
                 readings.setdefault(source, []).append(reading)

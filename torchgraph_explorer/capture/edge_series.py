@@ -64,7 +64,7 @@ class EdgeSeries:
     def _name(self, opened: OpenCall, inside: InsideGradients) -> None:
         """Give the gradients along the edges inside of `opened` their series."""
         named: dict[Ends, tuple[SeriesKey, ...]] = {}
-        for ends, found in inside.found().items():
+        for ends, found in inside.found(are_named=self._are_named).items():
             keys = []
             for number, where in enumerate(found, start=1):
                 if isinstance(where, str):
