@@ -18,7 +18,8 @@ from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
 from torchgraph_explorer.schema import Extent
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
+if not torch.cuda.is_available():
+    pytest.skip("torch finds no CUDA device", allow_module_level=True)
 
 SIZES = (1, 2, 7, 15, 31, 100, 1000, 4099, 70_001, 1_000_003, 5_000_000)
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
