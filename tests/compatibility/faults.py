@@ -181,6 +181,7 @@ NOT_CALLED = {
     "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
     "capture.optimizer_turns.OptimizerTurns.__init__": BY_WATCH,
     "capture.inline.probes._operator": ONCE,
+    "capture.inline.probes.why_not_inline": BY_WATCH,
     "capture.inline.step.InlineForward.abandon": "does nothing",
     "capture.inline.step.InlineForward.attach": "does nothing",
     "capture.inline.step.InlineForward.begin": "does nothing",

@@ -147,5 +147,5 @@ def test_what_is_said_not_to_be_called_is_not() -> None:
 def test_the_page_in_docs_is_what_these_tests_hold() -> None:
     held = {case: {promise: "cannot" if case.why_not(promise) else "holds" for promise in CHECKS} for case in CASES}
     expected = page([*held.items()], [(name, True, True, True) for name in WAYS.values()])
-    release = re.compile(r"with torch\s\S+ and Python \S+\.\n")
+    release = re.compile(r"with\s+torch\s+\S+\s+and\s+Python\s+\S+\.\n")
     assert release.sub("", PAGE.read_text(encoding="utf-8")) == release.sub("", expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -200,6 +201,38 @@ def test_a_module_whose_tensors_cannot_be_shown_is_named_and_the_model_is_compil
         without = trained(tangled, with_autograd, compiled="inline")
     assert (without.losses, without.breaks) == (whole.losses, 0)
     assert all(any(repr(name) in note for note in without.heard.finished.notes) for name in ("a", "d.1"))
+
+
+def test_the_form_with_operations_has_nothing_else_in_it_that_the_compiler_made_of_them() -> None:
+    """What it makes of `register_hook` differs by release: a break, a view that no in-place operation may follow."""
+    graphs: list[list[str]] = []
+
+    def backend(graph: Any, _inputs: object) -> Callable[..., Any]:
+        graphs.append([getattr(node.target, "__name__", str(node.target)) for node in graph.graph.nodes])
+        return graph
+
+    done = trained(tangled, lambda model: wrapped(model, backend=backend), compiled="inline")
+    plain, inline = graphs
+    more = Counter(inline) - Counter(plain)
+    assert done.breaks == 0
+    assert more["_look_at_gradient"]
+    assert {name.split(".")[0] for name in more} <= {"look", "torchgraph", "detach", "view_as", "_look_at_gradient"}
+
+
+def test_where_torch_keeps_no_operations_that_is_said_at_once_and_steps_are_logged_uncompiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise AssertionError("changed in this torch")
+
+    monkeypatch.setattr("torchgraph_explorer.capture.inline.probes._operator", fail)
+    model, heard = Tangled(), Listening()
+    with pytest.warns(TorchgraphWarning, match=r"compiled='inline' does not work with torch .* run uncompiled instead"):
+        watcher = watch(model, backend=heard, log_freq=1, verbose=False, compiled="inline")
+    for _ in range(2):
+        loss_of(wrapped(model)(torch.randn(4, 6))).backward()
+    watcher.close()
+    assert [frame.step for frame in heard.frames] == [0, 1]
 
 
 def test_another_way_of_logging_a_compiled_model_is_refused() -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.distributed import Shards
+from torchgraph_explorer.capture.inline.probes import why_not_inline
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.observation import OPTIMIZER, Observation
 from torchgraph_explorer.capture.phases import Phase, Training
@@ -90,13 +91,14 @@ class Pipeline:
         self._began: tuple[float, float | None, float | None] = (0.0, None, None)
         self._turns = None if isinstance(phase, Training) else EvaluationTurns()
         inline = settings.compiled == "inline"
+        why_not = why_not_inline() if inline else None
         self.tracker = StepTracker(
             model,
             self,
             kinds=kinds,
             phase=phase,
             optimizer=settings.optimizer,
-            inline=inline,
+            inline=inline and why_not is None,
             by_updates=isinstance(phase, Training),
             choice=pass_choice(settings.passes),
             selection=module_selection(settings),
@@ -106,6 +108,8 @@ class Pipeline:
         self._log, self._bad_values = ScalarLog(), BadValues()
         ranks = decisions(session, run_dir) if self._keeps is not None else None
         self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
+        if why_not is not None:
+            self.note(why_not)
         self._idle_timer: IdleTimer | None = None
         if self.is_recording:
             with suppress(RuntimeError):  # no further thread can be started: each step is handed over by the next one

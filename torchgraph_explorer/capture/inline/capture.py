@@ -30,11 +30,7 @@ class InlineCapture:
         selection: ModuleSelection,
         fail: Fail,
     ) -> None:
-        """Prepare `model`, which is compiled later. See `InlineProbes`.
-
-        Raises:
-            OptionError: This torch cannot keep such operations in compiled code.
-        """
+        """Prepare `model`, which is compiled later. See `InlineProbes`."""
         self._probes = InlineProbes(unwrapped(model), listener, kinds=kinds, selection=selection, fail=fail)
         self._eager_step: EagerStep | None = None
 

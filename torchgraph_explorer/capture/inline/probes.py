@@ -21,7 +21,6 @@ from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.tensor_tree import tensors
-from torchgraph_explorer.errors import OptionError
 
 VALUE, GRADIENT = 0, 1
 """What an operation shows: the tensor at its site, or the gradient of that."""
@@ -54,10 +53,8 @@ class InlineProbes:
 
         Gradients of inputs are shown if `kinds` has `io_grad`.
 
-        `fail` is called with what `listener` raises, and with what goes wrong while an operation is inserted.
-
-        Raises:
-            OptionError: This torch cannot keep such operations in compiled code.
+        `fail` is called with what `listener` raises, and with what goes wrong while an operation is inserted. Ask
+        `why_not_inline` before.
         """
         _operator()
         self.listener, self.fail = listener, fail
@@ -132,13 +129,7 @@ _not_inserted._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as
 @cache
 def _operator() -> Callable[[Tensor, int, int], None]:
     """The operation. It returns nothing; the compiler keeps it, in its order, because it is said to have an effect."""
-    try:
-        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
-    except ImportError as fault:
-        raise OptionError(
-            f"compiled='inline' needs a newer torch than {torch.__version__}. Leave it out: steps that are logged then "
-            f"run uncompiled."
-        ) from fault
+    from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
 
     def look(tensor: Tensor, site: int, what: int) -> None:
         key, where = _registry.sites[site]
@@ -147,8 +138,31 @@ def _operator() -> Callable[[Tensor, int, int], None]:
 
     operator = torch.library.custom_op("torchgraph::look", look, mutates_args=())
     operator.register_fake(lambda tensor, site, what: None)
-    _register_effectful_op("torchgraph::look", _EffectType.ORDERED)
+    _register_effectful_op(torch.ops.torchgraph.look.default, _EffectType.ORDERED)
+    torch.compiler.allow_in_graph(_look_at_gradient)
     return torch.ops.torchgraph.look
+
+
+def why_not_inline() -> str | None:
+    """Why operations cannot be compiled into a model; None if they can."""
+    try:
+        _operator()
+    except Exception as fault:  # torch says nothing of its own functions from release to release
+        return (
+            f"compiled='inline' does not work with torch {torch.__version__} ({type(fault).__name__}: {fault}). Logged "
+            f"steps run uncompiled instead."
+        )
+    return None
+
+
+def _look_at_gradient(tensor: Tensor, site: int) -> None:
+    """Show the gradient of `tensor`. The compiler calls this, and does not look into it.
+
+    What it makes of `tensor.register_hook` differs between releases of torch: up to 2.9 the model falls in two there,
+    and in 2.10 and 2.11 no in-place operation can follow.
+    """
+    if tensor.requires_grad:  # not where the compiler finds that nothing needs a gradient
+        tensor.register_hook(lambda gradient: torch.ops.torchgraph.look(gradient, site, GRADIENT))
 
 
 class _Insertion:
@@ -163,7 +177,7 @@ class _Insertion:
             site = _new_site(self.key, self.module, "output", path)
             torch.ops.torchgraph.look(tensor.detach(), site, VALUE)
             if tensor.requires_grad:
-                tensor.register_hook(lambda gradient, site=site: torch.ops.torchgraph.look(gradient, site, GRADIENT))
+                _look_at_gradient(tensor, site)
 
     def input(self, value: Any, path: str) -> Any:
         """Show the tensors in an argument; returns the argument to go on with.
@@ -175,7 +189,7 @@ class _Insertion:
             torch.ops.torchgraph.look(tensor.detach(), site, VALUE)
             if tensor is value and tensor.requires_grad and self.gradients:
                 value = tensor.view_as(tensor)
-                value.register_hook(lambda gradient, site=site: torch.ops.torchgraph.look(gradient, site, GRADIENT))
+                _look_at_gradient(value, site)
         return value
 
 
