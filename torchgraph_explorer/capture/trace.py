@@ -10,9 +10,11 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
+from torch._ops import _higher_order_ops
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchgraph_explorer import interrupts
@@ -58,6 +60,19 @@ MOST_SOURCES, SOURCES_KEPT = 128, 16
 the latest half, and others at equal distances."""
 
 
+def _take_higher_order_operators() -> None:
+    """Have torch give `torch.cond` and the like to the mode, which it refuses before it has such an attribute (2.11)."""
+    if hasattr(TorchDispatchMode, "supports_higher_order_operators"):
+        return
+    for operator in list(_higher_order_ops.values()):
+        if Trace not in operator.python_key_table:
+            operator.py_impl(Trace)(partial(_dispatch, operator))
+
+
+def _dispatch(operator: Any, mode: Trace, /, *args: Any, **kwargs: Any) -> Any:
+    return mode.__torch_dispatch__(operator, (), args, kwargs)
+
+
 class Trace(TorchDispatchMode):
     """Sees the operations of one step from `enter` of the model's call to its `leave`.
 
@@ -78,6 +93,7 @@ class Trace(TorchDispatchMode):
     def __init__(self, named: NamedTensors | None, length: GraphLength, modules: ModulesByName) -> None:
         """Begin with an empty graph of `modules`. Nothing is traced until the mode is on."""
         super().__init__()  # type: ignore[no-untyped-call]
+        _take_higher_order_operators()
         self.nodes: list[Node] = []
         self.fault: Exception | None = None
         self.over = False
