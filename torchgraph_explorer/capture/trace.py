@@ -61,7 +61,7 @@ the latest half, and others at equal distances."""
 
 
 def _take_higher_order_operators() -> None:
-    """Have torch give `torch.cond` and the like to the mode, which it refuses before it has such an attribute (2.11)."""
+    """Have torch give `torch.cond` and the like to the mode, as it does by itself from the attribute on (2.11)."""
     if hasattr(TorchDispatchMode, "supports_higher_order_operators"):
         return
     for operator in list(_higher_order_ops.values()):
