@@ -81,6 +81,27 @@ class Odd(nn.Module):
         return out
 
 
+class Views(nn.Module):
+    """Gives views to its layers: of a result, of its input, made without gradient, written to since, and halves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Linear(6, 6) for _ in range(3))
+        self.same, self.act, self.halves = nn.Identity(), nn.ReLU(inplace=True), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.first(x.unsqueeze(0)[0])
+        turned = self.same(made.t()).t()
+        stale = turned[1:]
+        turned.mul_(2.0)
+        with torch.no_grad():
+            without = turned[:1]
+        ends = self.second(stale).sum() + self.third(without).sum()
+        made = self.act(self.second(made * 1.0).view(-1, 6))
+        out: Tensor = torch.cat([self.halves(half) for half in made.chunk(2, dim=1)], 1) + ends
+        return out
+
+
 class Raises(nn.Module):
     """Fails within a call that it makes."""
 
@@ -175,6 +196,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "skips and in-place operations": lambda: nn.Sequential(Skip(), Skip(), nn.Dropout(0.5)),
     "a layer called often": lambda: nn.Sequential(nn.Linear(6, 6), Reused()),
     "calls that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), Odd()),
+    "views": lambda: nn.Sequential(nn.Linear(6, 6), Views()),
     "gradients that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), OddGradients()),
     "large layers": LargeLayers,
     "half precision": half,

@@ -10,7 +10,7 @@ enum { EQUAL = 2 };
 /* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
-    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO,
+    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, VIEW_EDGE,
     INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
@@ -135,8 +135,9 @@ typedef struct {
     PyObject *tensor, *info, *edge; /* without an edge, it requires no gradient */
 } Found;
 
-/* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. */
-static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
+/* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. A view is one only if it
+ * `may_be_view`, and if it is not stale. */
+static int find(Kept *all, PyObject *tensor, PyObject *path, int may_be_view, Found *found) {
     if (!is_exactly(tensor, TENSOR)) return 0;
     PyObject *shape = get(all, tensor, N_SHAPE), *dtype = get(all, tensor, N_DTYPE);
     PyObject *requires = get(all, tensor, N_REQUIRES_GRAD);
@@ -145,11 +146,16 @@ static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
     found->edge = NULL;
     if (requires == &_Py_TrueStruct) {
         int is_view = truth(PyObject_CallMethodObjArgs(tensor, part[N_IS_VIEW], NULL));
-        if (is_view != 0) return is_view < 0 ? -1 : 0;
-        PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
-        if (node == NULL || at == NULL) return -1;
-        if (node == NONE) return 0;
-        if ((found->edge = keep_unvisited(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
+        if (is_view < 0 || (is_view && !may_be_view)) return is_view < 0 ? -1 : 0;
+        if (is_view) {
+            found->edge = keep(all, PyObject_CallFunctionObjArgs(part[VIEW_EDGE], tensor, NULL));
+            if (found->edge == NULL || found->edge == NONE) return found->edge == NULL ? -1 : 0;
+        } else {
+            PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
+            if (node == NULL || at == NULL) return -1;
+            if (node == NONE) return 0;
+            if ((found->edge = keep_unvisited(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
+        }
     }
     found->info = keep(all, PyObject_CallFunctionObjArgs(part[INFO], path, shape, dtype, requires, NULL));
     return found->info == NULL ? -1 : 1;
@@ -362,7 +368,7 @@ static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject
     PyObject *next;
     if (before + 1 >= EVERY_CALL_UP_TO || (is_fit = is_short(step, all, &next)) <= 0) return is_fit < 0 ? -1 : 0;
     Found given;
-    if ((is_fit = find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], &given)) <= 0) return is_fit;
+    if ((is_fit = find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], 1, &given)) <= 0) return is_fit;
 
     PyObject *number = keep(all, PyLong_FromLongLong(before + 1)), *parent = get(all, outer, N_INDEX);
     PyObject *index = keep(all, PyLong_FromLongLong(PyList_Size(step->of[DONE])));
@@ -669,7 +675,7 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     PyObject *next;
     if ((is_fit = is_short(step, all, &next)) <= 0) return is_fit;
     Found found;
-    if ((is_fit = find(all, output, part[OUTPUT], &found)) <= 0) return is_fit;
+    if ((is_fit = find(all, output, part[OUTPUT], 0, &found)) <= 0) return is_fit;
 
     PyObject *index = get(all, opened, N_INDEX), *number = get(all, opened, N_NUMBER), *inner = get(all, opened, N_INNER);
     if (index == NULL || number == NULL || inner == NULL) return -1;

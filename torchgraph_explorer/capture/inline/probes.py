@@ -158,8 +158,8 @@ def why_not_inline() -> str | None:
 def _look_at_gradient(tensor: Tensor, site: int) -> None:
     """Show the gradient of `tensor`. The compiler calls this, and does not look into it.
 
-    What it makes of `tensor.register_hook` differs between releases of torch: up to 2.9 the model falls in two there,
-    and in 2.10 and 2.11 no in-place operation can follow.
+    What it makes of `tensor.register_hook` differs between releases of torch: in 2.8 the model falls in two there, and
+    in 2.11 no in-place operation can follow.
     """
     if tensor.requires_grad:  # not where the compiler finds that nothing needs a gradient
         tensor.register_hook(lambda gradient: torch.ops.torchgraph.look(gradient, site, GRADIENT))
