@@ -121,8 +121,7 @@ def row(make: Callable[[], Subject], way: Way, *, repeats: int) -> list[Cell]:
     """The row of one model."""
     subject, switch = make(), Switch()
     training = Training(subject)
-    if way.compiled is not None:
-        training.model = cast("nn.Module", torch.compile(subject.model, **way.compiled))  # type: ignore[call-overload]
+    compile_anew(training, way)
     training.steps(WARM)
     plain, logged, unlogged = [], [], []
     for _ in range(repeats):
@@ -132,6 +131,8 @@ def row(make: Callable[[], Subject], way: Way, *, repeats: int) -> list[Cell]:
             watcher = watch(
                 subject.model, log_freq=switch, backend="record", logdir=logdir, verbose=False, **way.options
             )
+            if way.options:  # what is compiled before the model is watched has no way in
+                compile_anew(training, way)
             training.steps(WARM)
             between = []
             for switch.on in (True, False, False, True):
@@ -141,12 +142,23 @@ def row(make: Callable[[], Subject], way: Way, *, repeats: int) -> list[Cell]:
             training.step()
             waits = count_waits(training.step)
             watcher.close()
+        if way.options:
+            compile_anew(training, way)
+            training.steps(WARM)
         plain.append((first + seconds(training)) / 2)
         logged.append((between[0] + between[3]) / 2 / plain[-1])
         unlogged.append((between[1] + between[2]) / 2 / plain[-1])
     every_50th = [(one + 49 * other) / 50 for one, other in zip(logged, unlogged, strict=True)]
     name = subject.name if way is EAGER else f"{subject.name}, {way.name}"
     return [name, spread(plain) / 1e-3, spread(logged), spread(every_50th), spread(unlogged), waits]
+
+
+def compile_anew(training: Training, way: Way) -> None:
+    """Forget what was compiled, and compile the model in this way when it is called next."""
+    if way.compiled is not None:
+        torch.compiler.reset()
+        model = training.subject.model
+        training.model = cast("nn.Module", torch.compile(model, **way.compiled))  # type: ignore[call-overload]
 
 
 def seconds(training: Training) -> float:
