@@ -130,9 +130,8 @@ def build_kernels(folder: Path) -> None:
     (folder / "built").mkdir()
     zig = [sys.executable, "-m", "ziglang", "cc", "-target", "nvptx64-cuda", "-mcpu=sm_60+ptx60", "-std=c11", "-O2"]
     command = [*zig, "-S", "kernels.c", "-o", str((folder / "built" / "kernels.ptx").resolve())]
-    done = subprocess.run(
-        command, cwd=folder, check=False, capture_output=True, text=True
-    )  # it warns of its own options
+    # What it prints is told only if it fails: else it warns of options that it is given by itself.
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
     if done.returncode:
         raise BuildError(f"the C compiler refused {folder}/kernels.c: {done.stderr}\n{BUILD_ADVICE}")
     _note_sources(folder)

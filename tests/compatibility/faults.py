@@ -258,6 +258,7 @@ NOT_CALLED = {
     "capture.step_tracker.StepTracker.settle": AT_A_PAUSE,
     "capture.trace._do_nothing": "does nothing",
     "capture.trace.Trace._should_skip_dynamo": "asked by torch, where a traced model is compiled",
+    "reduce.cuda_driver": ON_A_GPU,
     "reduce.device_batch.DeviceBatch.__init__": BY_WATCH,
     "reduce.device_batch.DeviceBatch._buffers": ON_A_GPU,
     "reduce.device_batch.DeviceBatch._noted": ON_A_GPU,

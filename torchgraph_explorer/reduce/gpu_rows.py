@@ -7,7 +7,6 @@ kernels leave behind; `rows.c` makes the rows of it, on the host.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.native import require_current
+from torchgraph_explorer.reduce.cuda_driver import driver
 from torchgraph_explorer.reduce.row_buffer import ELSEWHERE
 
 CHUNK = 1 << 22
@@ -57,16 +57,17 @@ class Kernels(NamedTuple):
 def kernels(number: int) -> Kernels | None:
     """Those for GPU `number`, which is the current one; None where the driver does not take them."""
     file = Path(__file__).parent / "gpu" / "built" / "kernels.ptx"
+    if (cuda := driver()) is None:
+        return None
     try:
         require_current(file.parent)
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
         module, functions = ctypes.c_void_p(), (ctypes.c_void_p(), ctypes.c_void_p())
-        if driver.cuModuleLoadData(ctypes.byref(module), file.read_bytes() + b"\0"):
+        if cuda.cuModuleLoadData(ctypes.byref(module), file.read_bytes() + b"\0"):
             return None
         for function, name in zip(functions, (b"torchgraph_values", b"torchgraph_squares"), strict=True):
-            if driver.cuModuleGetFunction(ctypes.byref(function), module, name):
+            if cuda.cuModuleGetFunction(ctypes.byref(function), module, name):
                 return None
-        launch = ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p)
+        launch = ctypes.cast(cuda.cuLaunchKernel, ctypes.c_void_p)
     except (OSError, AttributeError):
         return None
     addresses = [address.value for address in (launch, *functions)]

@@ -5,6 +5,8 @@
  * every build of this file gives the same bits.
  */
 
+#include "hashes.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -160,24 +162,7 @@ static int64_t take_out_non_finite(float *block, int64_t length, NonFinite *foun
 }
 
 /* The fingerprint of a tensor is the sum of a hash of the bits of each element, so it depends neither on the order of the
- * elements nor on how the sum is divided. The product of the halves of a product is far from linear: equal and opposite
- * changes of two elements, also of small integers, do not cancel. */
-#define HASH_OFFSET 0x85ebca77u
-#define HASH_FACTOR 0x9e3779b1u
-#define LOW_HALF 0xffffffffu
-
-static inline uint64_t hash_shifted(uint64_t bits) {
-    const uint64_t product = bits * HASH_FACTOR;
-    return ((product & LOW_HALF) * (product >> 32)) ^ product;
-}
-
-static inline uint64_t hash32(uint32_t bits) { return hash_shifted(bits ^ HASH_OFFSET); }
-
-static inline uint64_t hash64(uint64_t bits) {
-    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
-    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
-    return bits ^ (bits >> 32);
-}
+ * elements nor on how the sum is divided. */
 
 /* Elements of 32 bits, two at a time: that is where a processor's vectors have room for products of 64 bits. */
 static uint64_t sum_of_pairs(const char *data, int64_t count) {

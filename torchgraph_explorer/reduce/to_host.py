@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.interrupts import Restoring
+from torchgraph_explorer.reduce.cuda_driver import driver
 
 Stream: TypeAlias = "tuple[torch.device, torch.cuda.Stream | None]"
 """A device, and the stream on it; None where the device has no streams."""
@@ -90,7 +90,8 @@ def relaxed() -> Iterator[None]:
     Without it, asking whether a copy is made, or for memory, makes the capture of any thread fail.
     """
     mode = ctypes.c_int(RELAXED)
-    exchange = _exchange_mode() if torch.cuda.is_initialized() else None
+    cuda = driver() if torch.cuda.is_initialized() else None
+    exchange = getattr(cuda, "cuThreadExchangeStreamCaptureMode", None)
     if exchange is None or exchange(ctypes.byref(mode)):
         yield
         return
@@ -98,13 +99,3 @@ def relaxed() -> Iterator[None]:
         yield
     finally:
         exchange(ctypes.byref(mode))
-
-
-@cache
-def _exchange_mode() -> Callable[..., int] | None:
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        exchange: Callable[..., int] = driver.cuThreadExchangeStreamCaptureMode
-    except (OSError, AttributeError):
-        return None
-    return exchange

@@ -1,9 +1,11 @@
 /* What is read of tensors in the memory of an Nvidia GPU, each in one pass: the elements of a tensor, or the l2 norms of the
  * indices of its first dimension. `tensors.c` has the driver execute it. `rows.c` makes the rows of what it leaves behind, on
- * the host, and defines what a hash is.
+ * the host, and takes the same hashes.
  *
  * Clang compiles this to PTX, which the driver translates for the GPU that there is.
  */
+
+#include "../hashes.h"
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -25,17 +27,6 @@ enum { NAN_, POSITIVE, NEGATIVE, HASHES, TOTALS };
 enum { VECTORS = 4 }; /* that a thread asks for before it looks at the first */
 
 static SHARED u64 of_block[TOTALS];
-
-INLINE u64 hash32(u32 bits) {
-    const u64 product = (u64)(bits ^ 0x85ebca77u) * 0x9e3779b1u;
-    return ((product & 0xffffffffu) * (product >> 32)) ^ product;
-}
-
-INLINE u64 hash64(u64 bits) {
-    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
-    bits = (bits ^ (bits >> 32)) * 0xd6e8feb86659fd93u;
-    return bits ^ (bits >> 32);
-}
 
 /* A type of floating-point numbers, by two words of 32 bits: their signs, and the lowest bits of their exponents, which added
  * to a number without its sign give a sign if, and only if, the exponent is full. Of a double, of its upper half. */
