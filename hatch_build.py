@@ -42,6 +42,9 @@ TARGETS = {
 OF_ROWS, OF_RECORDS = "rows.c", ("body.c", "blocks.c")
 """The files that call no function of Python; the first is also built for newer processors. The others call some."""
 
+NEWER = {"avx2": "-mcpu=x86_64_v3", "avx512": "-mcpu=x86_64_v4 -mprefer-vector-width=512"}
+"""The compiler's options for newer processors of the kind x86_64."""
+
 BUILD_FOR = "TORCHGRAPH_BUILD_FOR"
 """The environment variable that names a platform of `TARGETS` to build for, in place of this machine."""
 
@@ -145,11 +148,11 @@ def _note_sources(folder: Path) -> None:
 
 def _compile_rows(source: Path, target: str) -> None:
     _compile(source, "rows.so", f"-target {target}")
-    if target.startswith("x86_64"):
+    for name, options in NEWER.items() if target.startswith("x86_64") else ():
         # Linked for the plain processor: else the compiler makes the whole C library of Windows again for this one.
-        made = source.parent / "built/rows-avx2.o"
-        _compile(source, made.name, f"-target {target} -mcpu=x86_64_v3", linked=False)
-        _compile(made, "rows-avx2.so", f"-target {target}")
+        made = source.parent / f"built/rows-{name}.o"
+        _compile(source, made.name, f"-target {target} {options}", linked=False)
+        _compile(made, f"rows-{name}.so", f"-target {target}")
         made.unlink()
 
 

@@ -44,7 +44,9 @@ Elements: TypeAlias = "tuple[int, int, int]"
 """Elements in host memory: the address of the first one, their type as in `TYPES`, and how many they are."""
 
 BUILT = Path(__file__).parent / "built"
-PLAIN, WITH_AVX2, OF_TENSORS = "rows.so", "rows-avx2.so", "tensors.so"
+OF_TENSORS, OF_ROWS = "tensors.so", "rows.so"
+OF_ROWS_FOR = {"AVX512": "rows-avx512.so", "AVX2": "rows-avx2.so"}
+"""The builds of `rows.c` for newer processors, by what torch says of them; each gives the same bits."""
 
 PARTS_OF_TENSORS = (
     *(Tensor, torch.nn.Parameter),
@@ -331,8 +333,9 @@ def library() -> ctypes.CDLL:
     Raises:
         TorchgraphError: They are missing, made for another kind of machine, or older than `rows.c`.
     """
-    has_avx2 = torch.backends.cpu.get_cpu_capability() in {"AVX2", "AVX512"}
-    path = BUILT / (WITH_AVX2 if has_avx2 and (BUILT / WITH_AVX2).is_file() else PLAIN)
+    path = BUILT / OF_ROWS_FOR.get(torch.backends.cpu.get_cpu_capability(), OF_ROWS)
+    if not path.is_file():
+        path = BUILT / OF_ROWS
     try:
         require_current(BUILT)
         return ctypes.CDLL(str(path))

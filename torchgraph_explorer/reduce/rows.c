@@ -210,6 +210,38 @@ static int64_t size_of(int64_t type) {
     }
 }
 
+/* Vectors as long as the longest ones of any processor: where they are shorter, the compiler takes several. */
+typedef uint64_t Words __attribute__((vector_size(64)));
+typedef uint32_t BitsOfFloats __attribute__((vector_size(64)));
+
+/* As `sum_of_hashes` of floats, and as `any_non_finite`, in one pass. */
+static uint64_t look_at_floats(const char *data, int64_t count, int *is_any_non_finite) {
+    const Words offset = (Words){0} + ((uint64_t)HASH_OFFSET << 32 | HASH_OFFSET);
+    Words totals = {0};
+    BitsOfFloats carried = {0};
+    uint64_t total = 0;
+    uint32_t any = 0;
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        Words words;
+        memcpy(&words, data + 4 * i, sizeof words);
+        carried |= ((BitsOfFloats)words & 0x7fffffffu) + 0x00800000u;
+        words ^= offset;
+        const Words low = (words & LOW_HALF) * HASH_FACTOR, high = (words >> 32) * HASH_FACTOR;
+        totals += (((low & LOW_HALF) * (low >> 32)) ^ low) + (((high & LOW_HALF) * (high >> 32)) ^ high);
+    }
+    for (int lane = 0; lane < 8; lane++) total += totals[lane];
+    for (int lane = 0; lane < 16; lane++) any |= carried[lane];
+    for (; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, data + 4 * i, sizeof bits);
+        any |= (bits & 0x7fffffffu) + 0x00800000u;
+        total += hash32(bits);
+    }
+    *is_any_non_finite = any >> 31;
+    return total;
+}
+
 /* Look at every element from number `start` up to `end`, sampled or not: returns the sum of their hashes and, if `found`
  * is given, counts exactly what is not finite. */
 static uint64_t look_through(const Elements *elements, int64_t start, int64_t end, NonFinite *found) {
@@ -220,9 +252,16 @@ static uint64_t look_through(const Elements *elements, int64_t start, int64_t en
     all.first = 0;
     all.stride = 1;
     for (int64_t at = start; at < end; at += BLOCK) {
-        int64_t length = end - at < BLOCK ? end - at : BLOCK;
-        hashes += sum_of_hashes(elements->data + at * size, size, length);
-        if (found == NULL || !any_non_finite(&all, at, length)) continue;
+        const int64_t length = end - at < BLOCK ? end - at : BLOCK;
+        const char *data = elements->data + at * size;
+        int is_any = 0;
+        if (elements->type == FLOAT32) {
+            hashes += look_at_floats(data, length, &is_any);
+        } else {
+            hashes += sum_of_hashes(data, size, length);
+            is_any = found != NULL && any_non_finite(&all, at, length);
+        }
+        if (found == NULL || !is_any) continue;
         gather(&all, at, length, block);
         take_out_non_finite(block, length, found);
     }
@@ -236,24 +275,51 @@ typedef struct {
     int32_t zeros[LANES];
 } Parts;
 
-static inline void add_value(Parts *parts, int lane, float value, double shift) {
-    const double wide = value, distance = wide - shift;
-    parts->sum[lane] += distance;
-    parts->squares[lane] += distance * distance;
-    parts->absolute[lane] += fabs(wide);
-    parts->least[lane] = value < parts->least[lane] ? value : parts->least[lane];
-    parts->most[lane] = value > parts->most[lane] ? value : parts->most[lane];
-    parts->zeros[lane] += value == 0;
+/* A number for each of the LANES. */
+typedef double Doubles __attribute__((vector_size(8 * LANES)));
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+
+static inline Floats choose(Ints is_first, Floats first, Floats second) {
+    return (Floats)(((Ints)first & is_first) | ((Ints)second & ~is_first));
 }
 
-/* The sums of a block that is not empty. */
+static inline void add_value(Parts *parts, float value, double shift) {
+    const double wide = value, distance = wide - shift;
+    parts->sum[0] += distance;
+    parts->squares[0] += distance * distance;
+    parts->absolute[0] += fabs(wide);
+    parts->least[0] = value < parts->least[0] ? value : parts->least[0];
+    parts->most[0] = value > parts->most[0] ? value : parts->most[0];
+    parts->zeros[0] += value == 0;
+}
+
+/* The sums of a block that is not empty. Those that are left over go into the first lane. */
 static Parts sum_up(const float *block, int64_t length, double shift) {
-    Parts parts = {0};
+    Doubles sum = {0}, absolute = {0}, squares = {0};
+    Floats least, most;
+    Ints zeros = {0};
+    Parts parts;
     int64_t i = 0;
-    for (int lane = 0; lane < LANES; lane++) parts.least[lane] = parts.most[lane] = block[0];
-    for (; i + LANES <= length; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) add_value(&parts, lane, block[i + lane], shift);
-    for (; i < length; i++) add_value(&parts, 0, block[i], shift);
+    for (int lane = 0; lane < LANES; lane++) least[lane] = most[lane] = block[0];
+    for (; i + LANES <= length; i += LANES) {
+        Floats values;
+        memcpy(&values, block + i, sizeof values);
+        const Doubles wide = __builtin_convertvector(values, Doubles), distance = wide - shift;
+        sum += distance;
+        squares += distance * distance;
+        absolute += (Doubles)((Words)wide & INT64_MAX);
+        least = choose(values < least, values, least);
+        most = choose(values > most, values, most);
+        zeros -= values == 0;
+    }
+    memcpy(parts.sum, &sum, sizeof sum);
+    memcpy(parts.absolute, &absolute, sizeof absolute);
+    memcpy(parts.squares, &squares, sizeof squares);
+    memcpy(parts.least, &least, sizeof least);
+    memcpy(parts.most, &most, sizeof most);
+    memcpy(parts.zeros, &zeros, sizeof zeros);
+    for (; i < length; i++) add_value(&parts, block[i], shift);
     return parts;
 }
 
