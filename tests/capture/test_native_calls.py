@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from tests.processes import wait_for
 from tests.tables import matrix
@@ -368,3 +369,47 @@ def test_no_object_is_left_by_a_logged_step(tmp_path: Path) -> None:
 def tracked() -> int:
     gc.collect()
     return len(gc.get_objects())
+
+
+class Mark:
+    """Something that a hook of the user's refers to."""
+
+
+def ignore(*_: object) -> None:
+    """A hook that does nothing."""
+
+
+def hook_the_output(output: Tensor, hook: Callable[..., None]) -> RemovableHandle:
+    return output.register_hook(hook)
+
+
+def hook_the_node(output: Tensor, hook: Callable[..., None]) -> RemovableHandle:
+    node = output.grad_fn
+    assert node is not None
+    return node.register_hook(hook)
+
+
+@pytest.mark.parametrize("put_on", [hook_the_output, hook_the_node])
+def test_a_users_hook_in_a_cycle_is_collected_although_ours_was_beside_it(
+    put_on: Callable[[Tensor, Callable[..., None]], RemovableHandle], tmp_path: Path
+) -> None:
+    model, marks = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), []
+
+    def add(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+        referred: list[object] = [Mark()]
+        marks.append(weakref.ref(referred[0]))
+        referred.append(put_on(output, functools.partial(ignore, referred)).hooks_dict_ref())
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch(model, backend="record", logdir=tmp_path, log_freq=1, verbose=False):
+        for step in range(4):
+            # Put on in a step, they are called after ours. In the first step, which is traced, Python notes the calls.
+            handles = [part.register_forward_hook(add) for part in model] if step else []
+            model(torch.randn(3, 4)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            for handle in handles:
+                handle.remove()
+        model(torch.randn(3, 4))
+        gc.collect()
+        assert [mark() for mark in marks] == [None] * 9

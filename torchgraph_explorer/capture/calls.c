@@ -11,7 +11,7 @@ enum { EQUAL = 2 };
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
     CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, VIEW_EDGE,
-    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING,
+    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
 
@@ -407,11 +407,19 @@ static int note_put(Step *step, PyObject *hooks, PyObject *key) {
     return PyList_Append(step->of[PUT], hooks) < 0 ? -1 : PyList_Append(step->of[PUT], key);
 }
 
+/* Takes a dictionary of hooks, in which ours is alone, from those that the garbage collector visits: a step of very many calls
+ * makes so many that the collector searches everything. When the user adds a hook, Python has the collector visit it again; where
+ * it does not, from 3.14 on, the dictionary is left as it is. */
+static void leave_unvisited(PyObject *hooks) {
+    if (part[ARE_VISITED_AGAIN] == &_Py_TrueStruct) unvisited(hooks);
+}
+
 /* As `Tensor.register_hook`, with a weak reference to the dictionary and the number in it in place of a handle. */
 static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
     PyObject *hooks = get(all, found->tensor, N_BACKWARD_HOOKS);
     if (hooks == NULL) return -1;
-    if (hooks == NONE) {
+    const int is_ours = hooks == NONE;
+    if (is_ours) {
         hooks = keep(all, PyObject_CallFunctionObjArgs(part[HOOK_DICT], NULL));
         if (hooks == NULL || PyObject_SetAttr(found->tensor, part[N_BACKWARD_HOOKS], hooks) < 0) return -1;
         PyObject *node = PyTuple_GetItem(found->edge, 0);
@@ -420,7 +428,9 @@ static int put_on(Step *step, Kept *all, const Found *found, PyObject *hook) {
     }
     PyObject *number = keep(all, PyLong_FromLongLong(next_hook--)), *reference = keep_unvisited(all, PyWeakref_NewRef(hooks, NULL));
     if (number == NULL || reference == NULL || note_put(step, reference, number) < 0) return -1;
-    return PyObject_SetItem(hooks, number, hook);
+    if (PyObject_SetItem(hooks, number, hook) < 0) return -1;
+    if (is_ours) leave_unvisited(hooks);
+    return 0;
 }
 
 /* As `GradientHooks.on_tensor`. Returns the hook, a borrowed reference. */
@@ -449,6 +459,9 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
         PyObject *reference = handle == NULL ? NULL : get(all, handle, N_DICT_REFERENCE);
         PyObject *number = reference == NULL ? NULL : get(all, handle, N_ID);
         if (number == NULL || note_put(step, unvisited(reference), number) < 0) return -1;
+        PyObject *hooks = keep(all, PyObject_CallFunctionObjArgs(reference, NULL));
+        if (hooks == NULL) return -1;
+        if (PyDict_Size(hooks) == 1) leave_unvisited(hooks);
     }
     return add_key(all, hook, key);
 }

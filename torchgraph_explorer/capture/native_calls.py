@@ -6,6 +6,7 @@ It works on the same objects as the Python code, so each call can be left to tha
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, partial
@@ -106,7 +107,7 @@ _TYPES_AND_FUNCTIONS = (
     lambda view: _edge_of_fresh_view(view),  # noqa: PLW0108  # looked up at each call: a test breaks it
 )
 
-_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", "grad", ())
+_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", "grad", (), sys.version_info < (3, 14))
 
 _NAMES = (
     "_is_view requires_grad grad_fn output_nr shape dtype _sequence_nr next_functions _backward_hooks "
