@@ -103,6 +103,63 @@ class Views(nn.Module):
         return out
 
 
+class Several(nn.Module):
+    """Calls modules with several tensors, some within containers or objects, that return several or none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts, self.again, self.objects, self.turn = Parts(), Parts(), Parts(), nn.Flatten(0)
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+        self.lstm, self.layer = nn.LSTM(6, 6, batch_first=True), nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.parts(x, [x * 2, (x.detach(), None)], more={"a": x.t(), 3: torch.arange(2)}, flag=True)
+        again = self.again(found["sum"], [found["halves"][0], found["halves"][1]], more=None, flag=found)
+        self.objects(x, [], more=Held(again["sum"]), flag=Empty())
+        self.objects(x, [nn.Parameter(x.detach())], more=[], flag=0.5)
+        written = x * 1.0
+        turned = self.turn(written)
+        written.add_(1.0)  # the view that was returned is stale now
+        rows = again["sum"].unsqueeze(0)
+        seen, weights = self.attention(rows, rows, rows, need_weights=True)
+        out, (hidden, _) = self.lstm(seen + weights.mean())
+        made: Tensor = self.layer(out, src_mask=None, is_causal=False).squeeze(0) + hidden.squeeze(0)
+        return made + turned.mean()
+
+
+class Parts(nn.Module):
+    """Returns a dictionary: parts of one tensor, a view of what it was given, that itself, what has no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, others: Any, *, more: Any, flag: object) -> dict[str, Any]:
+        made = self.layer(x)
+        for other in others:
+            made = made + (other if isinstance(other, Tensor) and other.shape == made.shape else 0)
+        halves = tuple(torch.cat([made, made], 0).chunk(2))
+        return {
+            "sum": made + x,
+            "halves": halves,
+            "turned": x.t(),
+            "same": (x, x),
+            "none": None,
+            "most": made.argmax(1),
+        }
+
+
+class Empty:
+    """Holds no tensor."""
+
+
+@dataclasses.dataclass
+class Held:
+    """Holds a tensor."""
+
+    value: Tensor
+
+
 class Raises(nn.Module):
     """Fails within a call that it makes."""
 
@@ -198,6 +255,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "a layer called often": lambda: nn.Sequential(nn.Linear(6, 6), Reused()),
     "calls that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), Odd()),
     "views": lambda: nn.Sequential(nn.Linear(6, 6), Views()),
+    "several inputs and results": lambda: nn.Sequential(nn.Linear(6, 6), Several(), nn.Linear(6, 6)),
     "gradients that Python takes": lambda: nn.Sequential(nn.Linear(6, 6), OddGradients()),
     "large layers": LargeLayers,
     "half precision": half,

@@ -10,7 +10,7 @@ enum { EQUAL = 2 };
 /* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
-    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, VIEW_EDGE,
+    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, VIEW_EDGE, PLAIN_INPUTS, PLAIN_OUTPUTS,
     INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
@@ -132,21 +132,28 @@ static void let_go(PyObject *release_lock) {
 
 /* A tensor of a call. */
 typedef struct {
-    PyObject *tensor, *info, *edge; /* without an edge, it requires no gradient */
+    PyObject *path, *tensor, *info, *edge; /* without an edge, it requires no gradient */
 } Found;
 
-/* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. A view is one only if it
- * `may_be_view`, and if it is not stale. */
-static int find(Kept *all, PyObject *tensor, PyObject *path, int may_be_view, Found *found) {
+/* The tensors among the arguments or results of a call, each with its place there. Calls with more are left to Python. */
+enum { MOST_FOUND = 16 };
+typedef struct {
+    Found of[MOST_FOUND];
+    int count;
+} AllFound;
+
+/* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. A stale view is none. */
+static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
     if (!is_exactly(tensor, TENSOR)) return 0;
     PyObject *shape = get(all, tensor, N_SHAPE), *dtype = get(all, tensor, N_DTYPE);
     PyObject *requires = get(all, tensor, N_REQUIRES_GRAD);
     if (shape == NULL || dtype == NULL || requires == NULL) return PyErr_Clear(), 0; /* a nested one has no shape */
+    found->path = path;
     found->tensor = tensor;
     found->edge = NULL;
     if (requires == &_Py_TrueStruct) {
         int is_view = truth(PyObject_CallMethodObjArgs(tensor, part[N_IS_VIEW], NULL));
-        if (is_view < 0 || (is_view && !may_be_view)) return is_view < 0 ? -1 : 0;
+        if (is_view < 0) return -1;
         if (is_view) {
             found->edge = keep(all, PyObject_CallFunctionObjArgs(part[VIEW_EDGE], tensor, NULL));
             if (found->edge == NULL || found->edge == NONE) return found->edge == NULL ? -1 : 0;
@@ -159,6 +166,47 @@ static int find(Kept *all, PyObject *tensor, PyObject *path, int may_be_view, Fo
     }
     found->info = keep(all, PyObject_CallFunctionObjArgs(part[INFO], path, shape, dtype, requires, NULL));
     return found->info == NULL ? -1 : 1;
+}
+
+/* The same, of all tensors that `listed` gives, a list of pairs of a path and a tensor, or None where Python has to look. Takes the
+ * reference to it. */
+static int find_listed(Kept *all, PyObject *listed, AllFound *found) {
+    found->count = 0;
+    if (keep(all, listed) == NULL) return -1;
+    if (listed == NONE || PyList_Size(listed) > MOST_FOUND) return 0;
+    while (found->count < PyList_Size(listed)) {
+        PyObject *pair = PyList_GetItem(listed, found->count);
+        int is_fit = find(all, PyTuple_GetItem(pair, 1), PyTuple_GetItem(pair, 0), &found->of[found->count]);
+        if (is_fit <= 0) return is_fit;
+        found->count++;
+    }
+    return 1;
+}
+
+/* The same, of what a module is called with. */
+static int find_inputs(Kept *all, PyObject *args, PyObject *kwargs, AllFound *found) {
+    if (PyTuple_Size(args) != 1 || PyDict_Size(kwargs) != 0 || !is_exactly(PyTuple_GetItem(args, 0), TENSOR))
+        return find_listed(all, PyObject_CallFunctionObjArgs(part[PLAIN_INPUTS], args, kwargs, NULL), found);
+    found->count = 1;
+    return find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], found->of);
+}
+
+/* The same, of what it has returned. */
+static int find_outputs(Kept *all, PyObject *output, AllFound *found) {
+    if (!is_exactly(output, TENSOR))
+        return find_listed(all, PyObject_CallFunctionObjArgs(part[PLAIN_OUTPUTS], output, NULL), found);
+    found->count = 1;
+    return find(all, output, part[OUTPUT], found->of);
+}
+
+/* What is known of each, in a tuple. */
+static PyObject *infos_of(Kept *all, const AllFound *found) {
+    PyObject *made = keep_unvisited(all, PyTuple_New(found->count));
+    for (int at = 0; made != NULL && at < found->count; at++) {
+        Py_IncRef(found->of[at].info);
+        PyTuple_SetItem(made, at, found->of[at].info);
+    }
+    return made;
 }
 
 /* Whether `outer` is `frame` or among its callers; -1 with an exception. */
@@ -245,6 +293,13 @@ static PyObject *known_key(Kept *all, PyObject *known, int at, PyObject *name, P
     return note_known(known, at, key_of(all, name, number, is_input ? INPUT : OUTPUT, path, kind));
 }
 
+/* The key of a tensor of a call. `at` says which of its series, if it had one tensor alone. */
+static PyObject *key_at(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number, PyObject *path) {
+    const int is_input = at == IN || at == IN_GRADIENT;
+    if (path == part[is_input ? INPUT_PATH : OUTPUT]) return known_key(all, known, at, name, number);
+    return key_of(all, name, number, is_input ? INPUT : OUTPUT, path, at == IN || at == OUT ? VALUE : GRAD_NORM);
+}
+
 /* The `Call` that is known, if it is the same one; else a new one. A borrowed reference. */
 static PyObject *call_of(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number, PyObject *parent,
                          PyObject *inputs, PyObject *outputs) {
@@ -279,7 +334,7 @@ static int keep_whole(PyObject *at_once, PyObject *in_full, PyObject *key, PyObj
     return 0;
 }
 
-/* Measures `found`, of call `opened` of module `name`, and has it kept; 0, or -1 with an exception. */
+/* Measures `found`, of call `opened`, and has it kept; 0, or -1 with an exception. */
 static int observe(Step *step, Kept *all, PyObject *opened, PyObject *key, int role, const Found *found) {
     PyObject *row = keep(all, PyObject_CallFunctionObjArgs(step->of[VALUES], found->tensor, NULL));
     if (row == NULL) return -1;
@@ -291,12 +346,27 @@ static int observe(Step *step, Kept *all, PyObject *opened, PyObject *key, int r
     return keep(all, done) == NULL ? -1 : 0;
 }
 
+/* The same, of all tensors among the arguments or results of the call. */
+static int observe_all(Step *step, Kept *all, PyObject *opened, PyObject *known, int at, PyObject *name, PyObject *number,
+                       const AllFound *found) {
+    for (int i = 0; i < found->count; i++) {
+        PyObject *key = key_at(all, known, at, name, number, found->of[i].path);
+        if (key == NULL || observe(step, all, opened, key, at == IN ? INPUT : OUTPUT, &found->of[i]) < 0) return -1;
+    }
+    return 0;
+}
+
 /* Tells `act`, of a `StepFactsRecorder`, of a call whose module it looks at; 0, or -1 with an exception. */
-static int tell_facts(Step *step, Kept *all, int act, PyObject *name, PyObject *number, const Found *found) {
+static int tell_facts(Step *step, Kept *all, int act, PyObject *name, PyObject *number, const AllFound *found) {
     int is_looked_at = PySequence_Contains(step->of[act == BEGIN_FACTS ? LOOKED_AT_FIRST : LOOKED_AT_LAST], name);
     if (is_looked_at <= 0) return is_looked_at;
-    PyObject *done = PyObject_CallFunctionObjArgs(step->of[act], name, number, found->info, found->tensor, NULL);
-    return keep(all, done) == NULL ? -1 : 0;
+    PyObject *described = keep(all, PyList_New(0));
+    for (int i = 0; described != NULL && i < found->count; i++) {
+        PyObject *one = keep(all, PyTuple_Pack(2, found->of[i].info, found->of[i].tensor));
+        if (one == NULL || PyList_Append(described, one) < 0) return -1;
+    }
+    if (described == NULL) return -1;
+    return keep(all, PyObject_CallFunctionObjArgs(step->of[act], name, number, described, NULL)) == NULL ? -1 : 0;
 }
 
 /* As `Parameters.measure_values`; 0, or -1 with an exception. */
@@ -325,34 +395,56 @@ static int measure_parameters(Step *step, Kept *all, PyObject *name) {
     return keep(all, done) == NULL ? -1 : 0;
 }
 
-/* As `EdgeSeries.enter`; 0, or -1 with an exception. */
-static int enter_edges(Kept *all, PyObject *outer, PyObject *index, PyObject *edge) {
-    PyObject *inside = get(all, outer, N_INNER);
-    if (inside == NULL) return -1;
-    if (inside == NONE) {
-        PyObject *walk = get(all, outer, N_WALK), *first = walk == NULL ? NULL : get(all, walk, N_FIRST);
-        PyObject *edges = get(all, outer, N_EDGES);
-        if (first == NULL || edges == NULL) return -1;
-        inside = keep(all, PyObject_CallFunctionObjArgs(part[INSIDE], first, edges, NULL));
-        if (inside == NULL || PyObject_SetAttr(outer, part[N_INNER], inside) < 0) return -1;
-    }
-    if (edge == NULL) return 0;
+/* As `InsideGradients.take`; 0, or -1 with an exception. */
+static int take_inside(Kept *all, PyObject *inside, PyObject *index, PyObject *edge, PyObject *path) {
     PyObject *places = get(all, inside, N_PLACES), *given = get(all, inside, N_GIVEN);
     PyObject *place = places == NULL ? NULL : PyDict_GetItemWithError(places, edge);
     if (given == NULL || (place == NULL && PyErr_Occurred())) return -1;
     int is_given = PyDict_Contains(given, index);
     if (place == NULL || is_given != 0) {
         if (is_given < 0) return -1;
-        return keep(all, PyObject_CallMethodObjArgs(inside, part[N_TAKE], index, edge, part[INPUT_PATH], NULL)) == NULL ? -1 : 0;
+        return keep(all, PyObject_CallMethodObjArgs(inside, part[N_TAKE], index, edge, path, NULL)) == NULL ? -1 : 0;
     }
-    PyObject *one = keep_unvisited(all, PyTuple_Pack(3, place, edge, part[INPUT_PATH])), *list = keep(all, PyList_New(0));
+    PyObject *one = keep_unvisited(all, PyTuple_Pack(3, place, edge, path)), *list = keep(all, PyList_New(0));
     return one == NULL || list == NULL || PyList_Append(list, one) < 0 ? -1 : PyDict_SetItem(given, index, list);
+}
+
+/* As `EdgeSeries.enter`, of a call with these `edges`; 0, or -1 with an exception. */
+static int enter_edges(Kept *all, PyObject *outer, PyObject *index, PyObject *edges) {
+    PyObject *inside = get(all, outer, N_INNER), *edge, *paths;
+    if (inside == NULL) return -1;
+    if (inside == NONE) {
+        PyObject *walk = get(all, outer, N_WALK), *first = walk == NULL ? NULL : get(all, walk, N_FIRST);
+        PyObject *around = get(all, outer, N_EDGES);
+        if (first == NULL || around == NULL) return -1;
+        inside = keep(all, PyObject_CallFunctionObjArgs(part[INSIDE], first, around, NULL));
+        if (inside == NULL || PyObject_SetAttr(outer, part[N_INNER], inside) < 0) return -1;
+    }
+    ptrdiff_t position = 0;
+    while (PyDict_Next(edges, &position, &edge, &paths))
+        if (take_inside(all, inside, index, edge, PyList_GetItem(paths, 0)) < 0) return -1;
+    return 0;
+}
+
+/* Notes at which paths gradient is delivered to which edges; 0, or -1 with an exception. */
+static int note_edges(Kept *all, PyObject *edges, const AllFound *given) {
+    for (int at = 0; at < given->count; at++) {
+        const Found *one = &given->of[at];
+        if (one->edge == NULL) continue;
+        PyObject *paths = PyDict_GetItemWithError(edges, one->edge);
+        if (paths == NULL) {
+            if (PyErr_Occurred() || (paths = keep(all, PyList_New(0))) == NULL) return -1;
+            if (PyDict_SetItem(edges, one->edge, paths) < 0) return -1;
+        }
+        if (PyList_Append(paths, one->path) < 0) return -1;
+    }
+    return 0;
 }
 
 /* As `ForwardRecorder.is_ours` and `enter`. Returns 1; 0 if Python has to do it; -1 with an exception. */
 static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject *kwargs) {
     ptrdiff_t depth = PyList_Size(step->of[OPEN]);
-    if (depth < 1 || PyTuple_Size(args) != 1 || PyDict_Size(kwargs) != 0) return 0;
+    if (depth < 1) return 0;
     int is_fit = is_ordinary(step, name);
     if (is_fit <= 0) return is_fit;
     PyObject *outer = PyList_GetItem(step->of[OPEN], depth - 1), *frame = users_frame(all);
@@ -367,26 +459,21 @@ static int enter(Step *step, Kept *all, PyObject *name, PyObject *args, PyObject
     int64_t before = known == NULL ? -1 : PyLong_AsLongLong(known);
     PyObject *next;
     if (before + 1 >= EVERY_CALL_UP_TO || (is_fit = is_short(step, all, &next)) <= 0) return is_fit < 0 ? -1 : 0;
-    Found given;
-    if ((is_fit = find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], 1, &given)) <= 0) return is_fit;
+    AllFound given;
+    if ((is_fit = find_inputs(all, args, kwargs, &given)) <= 0) return is_fit;
 
     PyObject *number = keep(all, PyLong_FromLongLong(before + 1)), *parent = get(all, outer, N_INDEX);
     PyObject *index = keep(all, PyLong_FromLongLong(PyList_Size(step->of[DONE])));
     if (number == NULL || parent == NULL || index == NULL || PyDict_SetItem(step->of[COUNTS], name, number) < 0) return -1;
     PyObject *opened = keep(all, PyObject_CallFunctionObjArgs(part[OPEN_CALL], index, name, number, frame, next, NULL));
-    if (opened == NULL) return -1;
-    if (given.edge != NULL) {
-        PyObject *edges = get(all, opened, N_EDGES), *paths = keep(all, PyList_New(0));
-        if (edges == NULL || paths == NULL || PyList_Append(paths, part[INPUT_PATH]) < 0) return -1;
-        if (PyDict_SetItem(edges, given.edge, paths) < 0) return -1;
-    }
-    PyObject *known_call = known_of(step, all, name, before + 1), *inputs = keep(all, PyTuple_Pack(1, given.info));
-    PyObject *key = known_call == NULL ? NULL : known_key(all, known_call, IN, name, number);
-    if (key == NULL || inputs == NULL) return -1;
+    PyObject *edges = opened == NULL ? NULL : get(all, opened, N_EDGES);
+    if (edges == NULL || note_edges(all, edges, &given) < 0) return -1;
+    PyObject *known_call = known_of(step, all, name, before + 1), *inputs = infos_of(all, &given);
+    if (known_call == NULL || inputs == NULL) return -1;
     PyObject *call = call_of(all, known_call, BEGUN, name, number, parent, inputs, part[NOTHING]);
     if (call == NULL || PyList_Append(step->of[DONE], call) < 0) return -1;
-    if (enter_edges(all, outer, index, given.edge) < 0 || PyList_Append(step->of[OPEN], opened) < 0) return -1;
-    if (observe(step, all, opened, key, INPUT, &given) < 0) return -1;
+    if (enter_edges(all, outer, index, edges) < 0 || PyList_Append(step->of[OPEN], opened) < 0) return -1;
+    if (observe_all(step, all, opened, known_call, IN, name, number, &given) < 0) return -1;
     if (tell_facts(step, all, BEGIN_FACTS, name, number, &given) < 0) return -1;
     return measure_parameters(step, all, name) < 0 ? -1 : 1;
 }
@@ -579,31 +666,52 @@ static int note_crossing(Kept *all, PyObject *crossing, const Crossing *found) {
     return 0;
 }
 
-/* As `Walk.run`, from one output; 0, or -1 with an exception. */
-static int run_walk(Kept *all, PyObject *walk, PyObject *inputs, PyObject *edge) {
-    int failed = 0, is_done = 1, is_input = edge == NULL ? 1 : PyDict_Contains(inputs, edge);
+/* The edges of those that require a gradient, in a list. */
+static PyObject *edges_of(Kept *all, const AllFound *found) {
+    PyObject *edges = keep(all, PyList_New(0));
+    for (int at = 0; edges != NULL && at < found->count; at++)
+        if (found->of[at].edge != NULL && PyList_Append(edges, found->of[at].edge) < 0) return NULL;
+    return edges;
+}
+
+/* As `Walk.run`; 0, or -1 with an exception. */
+static int run_walk(Kept *all, PyObject *walk, PyObject *inputs, const AllFound *outputs) {
+    int failed = 0, is_done = 1;
     Walking walking = {.all = all, .inputs = inputs, .children = get(all, walk, N_CHILDREN)};
     PyObject *crossing = get(all, walk, N_CROSSING);
     walking.first = (uint64_t)attribute(walk, N_FIRST, &failed);
-    if (is_input < 0 || failed || crossing == NULL || walking.children == NULL) return -1;
-    if (!is_input) {
-        push(&walking, PyTuple_GetItem(edge, 0));
-        is_done = walk_back(&walking);
+    if (failed || crossing == NULL || walking.children == NULL) return -1;
+    for (int at = 0; at < outputs->count; at++) {
+        PyObject *edge = outputs->of[at].edge;
+        int is_input = edge == NULL ? 1 : PyDict_Contains(inputs, edge);
+        if (is_input < 0) return -1;
+        if (!is_input) push(&walking, PyTuple_GetItem(edge, 0));
     }
+    if (walking.todos > 0) is_done = walk_back(&walking);
     if (is_done < 0) return -1;
     if (is_done == 0) {
-        PyObject *outputs = keep(all, PyTuple_Pack(1, edge));
-        if (outputs == NULL) return -1;
-        return keep(all, PyObject_CallMethodObjArgs(walk, part[N_RUN], inputs, outputs, NULL)) == NULL ? -1 : 0;
+        PyObject *edges = edges_of(all, outputs);
+        if (edges == NULL) return -1;
+        return keep(all, PyObject_CallMethodObjArgs(walk, part[N_RUN], inputs, edges, NULL)) == NULL ? -1 : 0;
     }
     for (int at = 0; at < walking.crossed; at++)
         if (note_crossing(all, crossing, &walking.crossings[at]) < 0) return -1;
     return PyObject_SetAttr(walk, part[N_CHILDREN], NONE);
 }
 
-/* As `RecordedCalls._hook_inputs` before the walk is added to that of the outer call; 0, or -1 with an exception. */
+/* The first of these tensors whose gradient is delivered to `edge`; -1 if there is none, -2 with an exception. */
+static int at_edge(const AllFound *found, PyObject *edge) {
+    for (int at = 0; at < found->count; at++) {
+        int is_same = found->of[at].edge == NULL ? 0 : PyObject_RichCompareBool(edge, found->of[at].edge, EQUAL);
+        if (is_same != 0) return is_same < 0 ? -2 : at;
+    }
+    return -1;
+}
+
+/* As `RecordedCalls._hook_inputs` before the walk is added to that of the outer call; 0, or -1 with an exception. The call returned
+ * `made`, on which `hooks` are. */
 static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *known, PyObject *name, PyObject *number,
-                       PyObject *hook, PyObject *made) {
+                       PyObject *const *hooks, const AllFound *made) {
     PyObject *edges = get(all, opened, N_EDGES), *walk = get(all, opened, N_WALK), *edge, *paths;
     if (edges == NULL || walk == NULL || run_walk(all, walk, edges, made) < 0) return -1;
     PyObject *crossing = get(all, walk, N_CROSSING);
@@ -612,13 +720,12 @@ static int hook_inputs(Step *step, Kept *all, PyObject *opened, PyObject *known,
     while (PyDict_Next(edges, &position, &edge, &paths)) {
         PyObject *consumers = PyDict_GetItemWithError(crossing, edge);
         if (consumers == NULL && PyErr_Occurred()) return -1;
-        int is_returned = consumers == NULL && made != NULL ? PyObject_RichCompareBool(edge, made, EQUAL) : 0;
-        if (is_returned < 0) return -1;
-        for (ptrdiff_t at = 0; (consumers != NULL || is_returned) && at < PyList_Size(paths); at++) {
-            PyObject *path = PyList_GetItem(paths, at), *key = path == part[INPUT_PATH]
-                ? known_key(all, known, IN_GRADIENT, name, number) : key_of(all, name, number, INPUT, path, GRAD_NORM);
+        int returned = consumers == NULL ? at_edge(made, edge) : -1;
+        if (returned < -1) return -1;
+        for (ptrdiff_t at = 0; (consumers != NULL || returned >= 0) && at < PyList_Size(paths); at++) {
+            PyObject *key = key_at(all, known, IN_GRADIENT, name, number, PyList_GetItem(paths, at));
             if (key == NULL) return -1;
-            if ((consumers != NULL ? hook_path(step, all, consumers, key) : add_key(all, hook, key)) < 0) return -1;
+            if ((consumers != NULL ? hook_path(step, all, consumers, key) : add_key(all, hooks[returned], key)) < 0) return -1;
         }
     }
     return 0;
@@ -645,30 +752,51 @@ static int add_child(Kept *all, PyObject *outer, PyObject *opened, PyObject *mad
     return PyList_Append(known, walk);
 }
 
+/* As `InsideGradients.give`; 0, or -1 with an exception. */
+static int give_inside(Kept *all, PyObject *inside, PyObject *index, PyObject *made) {
+    PyObject *places = get(all, inside, N_PLACES), *given = get(all, inside, N_GIVEN);
+    PyObject *taken = given == NULL ? NULL : PyDict_GetItemWithError(given, index);
+    if (places == NULL || given == NULL || (taken == NULL && PyErr_Occurred())) return -1;
+    for (ptrdiff_t at = 0; taken != NULL && at < PyList_Size(taken); at++) {
+        PyObject *one = PyList_GetItem(taken, at);
+        int is_same = PyObject_RichCompareBool(PyTuple_GetItem(one, 1), made, EQUAL);
+        if (is_same < 0) return -1;
+        if (!is_same || PyTuple_GetItem(one, 0) == NONE) continue;
+        PyObject *unchanged = get(all, inside, N_UNCHANGED);
+        PyObject *edges = unchanged == NULL ? NULL : PyDict_GetItemWithError(unchanged, index);
+        if (edges == NULL) {
+            if (unchanged == NULL || PyErr_Occurred() || (edges = keep(all, PySet_New(NULL))) == NULL) return -1;
+            if (PyDict_SetItem(unchanged, index, edges) < 0) return -1;
+        }
+        if (PySet_Add(edges, made) < 0) return -1;
+    }
+    return PyDict_SetItem(places, made, index);
+}
+
 /* As `EdgeSeries.leave`, of a call that made none, before node `next`; 0, or -1 with an exception. */
-static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *index, PyObject *made, PyObject *next) {
+static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *index, const AllFound *made, PyObject *next) {
     PyObject *inside = get(all, outer, N_INNER), *walk = get(all, opened, N_WALK);
     if (inside == NULL || walk == NULL) return -1;
     if (inside == NONE) return 0;
-    PyObject *places = get(all, inside, N_PLACES), *given = get(all, inside, N_GIVEN);
     PyObject *starts = get(all, inside, N_STARTS), *ends = get(all, inside, N_ENDS), *first = get(all, walk, N_FIRST);
-    if (places == NULL || given == NULL || starts == NULL || ends == NULL || first == NULL) return -1;
-    if (made != NULL) {
-        PyObject *taken = PyDict_GetItemWithError(given, index);
-        if (taken == NULL && PyErr_Occurred()) return -1;
-        for (ptrdiff_t at = 0; taken != NULL && at < PyList_Size(taken); at++) {
-            PyObject *one = PyList_GetItem(taken, at);
-            int is_same = PyObject_RichCompareBool(PyTuple_GetItem(one, 1), made, EQUAL);
-            if (is_same < 0) return -1;
-            if (!is_same || PyTuple_GetItem(one, 0) == NONE) continue;
-            PyObject *unchanged = get(all, inside, N_UNCHANGED), *edges = keep(all, PySet_New(NULL));
-            if (unchanged == NULL || edges == NULL || PySet_Add(edges, made) < 0) return -1;
-            if (PyDict_SetItem(unchanged, index, edges) < 0) return -1;
-        }
-        if (PyDict_SetItem(places, made, index) < 0) return -1;
-    }
+    if (starts == NULL || ends == NULL || first == NULL) return -1;
+    for (int at = 0; at < made->count; at++)
+        if (made->of[at].edge != NULL && give_inside(all, inside, index, made->of[at].edge) < 0) return -1;
     PyObject *end = keep_unvisited(all, PyTuple_Pack(2, next, index));
     return end == NULL || PyList_Append(starts, first) < 0 ? -1 : PyList_Append(ends, end);
+}
+
+/* The same, of a call that made some; 0, or -1 with an exception. */
+static int leave_edges_in_python(Step *step, Kept *all, PyObject *outer, PyObject *opened, const AllFound *made) {
+    PyObject *given = keep(all, PyList_New(0));
+    for (int at = 0; given != NULL && at < made->count; at++) {
+        const Found *one = &made->of[at];
+        if (one->edge == NULL) continue;
+        PyObject *found = keep(all, PyTuple_Pack(3, one->path, one->tensor, one->edge));
+        if (found == NULL || PyList_Append(given, found) < 0) return -1;
+    }
+    if (given == NULL) return -1;
+    return keep(all, PyObject_CallFunctionObjArgs(step->of[LEAVE_EDGES], outer, opened, given, NULL)) == NULL ? -1 : 0;
 }
 
 /* As `ForwardRecorder.is_ours` and `leave`. Returns 1; 0 if Python has to do it; -1 with an exception. */
@@ -687,17 +815,15 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     if (is_skipped != 0) return is_skipped < 0 ? -1 : 0;
     PyObject *next;
     if ((is_fit = is_short(step, all, &next)) <= 0) return is_fit;
-    Found found;
-    if ((is_fit = find(all, output, part[OUTPUT], 0, &found)) <= 0) return is_fit;
+    AllFound found;
+    if ((is_fit = find_outputs(all, output, &found)) <= 0) return is_fit;
 
     PyObject *index = get(all, opened, N_INDEX), *number = get(all, opened, N_NUMBER), *inner = get(all, opened, N_INNER);
     if (index == NULL || number == NULL || inner == NULL) return -1;
     PyObject *begun = PyList_GetItem(step->of[DONE], PyLong_AsLongLong(index));
     PyObject *parent = begun == NULL ? NULL : get(all, begun, N_PARENT), *inputs = parent == NULL ? NULL : get(all, begun, N_INPUTS);
-    PyObject *outputs = keep(all, PyTuple_Pack(1, found.info));
-    PyObject *known = known_of(step, all, name, PyLong_AsLongLong(number));
-    PyObject *key = known == NULL ? NULL : known_key(all, known, OUT, name, number);
-    if (inputs == NULL || outputs == NULL || key == NULL) return -1;
+    PyObject *outputs = infos_of(all, &found), *known = known_of(step, all, name, PyLong_AsLongLong(number));
+    if (inputs == NULL || outputs == NULL || known == NULL) return -1;
     if (PyList_SetSlice(step->of[OPEN], depth - 1, depth, NULL) < 0) return -1;
     if (step->of[END_COST] != NONE) {
         PyObject *ended = PyObject_CallFunctionObjArgs(step->of[END_COST], index, NULL);
@@ -707,15 +833,21 @@ static int leave(Step *step, Kept *all, PyObject *name, PyObject *output) {
     if (call == NULL) return -1;
     Py_IncRef(call);
     if (PyList_SetItem(step->of[DONE], PyLong_AsLongLong(index), call) < 0) return -1;
-    if (observe(step, all, opened, key, OUTPUT, &found) < 0) return -1;
+    if (observe_all(step, all, opened, known, OUT, name, number, &found) < 0) return -1;
     if (tell_facts(step, all, END_FACTS, name, number, &found) < 0) return -1;
-    PyObject *hook = NULL, *read = known_key(all, known, OUT_GRADIENT, name, number);
-    if (read == NULL || (found.edge != NULL && (hook = hook_output(step, all, &found, read)) == NULL)) return -1;
-    if (hook_inputs(step, all, opened, known, name, number, hook, found.edge) < 0) return -1;
-    if (found.edge != NULL && add_child(all, outer, opened, found.edge) < 0) return -1;
-    if (inner == NONE) return leave_edges(all, outer, opened, index, found.edge, next) < 0 ? -1 : 1;
-    PyObject *made = found.edge == NULL ? NONE : found.edge;
-    return keep(all, PyObject_CallFunctionObjArgs(step->of[LEAVE_EDGES], outer, opened, found.tensor, made, NULL)) == NULL ? -1 : 1;
+    PyObject *hooks[MOST_FOUND];
+    for (int at = 0; at < found.count; at++) {
+        if (found.of[at].edge == NULL) continue;
+        PyObject *key = key_at(all, known, OUT_GRADIENT, name, number, found.of[at].path);
+        if (key == NULL || (hooks[at] = hook_output(step, all, &found.of[at], key)) == NULL) return -1;
+    }
+    if (hook_inputs(step, all, opened, known, name, number, hooks, &found) < 0) return -1;
+    for (int at = 0; at < found.count; at++)
+        if (found.of[at].edge != NULL && add_child(all, outer, opened, found.of[at].edge) < 0) return -1;
+    const int is_plain = inner == NONE;
+    if ((is_plain ? leave_edges(all, outer, opened, index, &found, next) : leave_edges_in_python(step, all, outer, opened, &found)) < 0)
+        return -1;
+    return 1;
 }
 
 static PyObject *result(int is_done) { return is_done < 0 ? NULL : PyBool_FromLong(is_done); }

@@ -23,7 +23,7 @@ from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge, sequence_number
 from torchgraph_explorer.capture.step_parts import Keeper
-from torchgraph_explorer.capture.tensor_tree import info_of
+from torchgraph_explorer.capture.tensor_tree import info_of, plain_inputs, plain_outputs
 from torchgraph_explorer.native import library_for_python
 from torchgraph_explorer.schema import Call
 from torchgraph_explorer.unvisited import unvisited
@@ -105,6 +105,8 @@ _TYPES_AND_FUNCTIONS = (
     ),
     *(torch._C._is_torch_function_mode_enabled, torch.is_grad_enabled, series_key, info_of),
     lambda view: _edge_of_fresh_view(view),  # noqa: PLW0108  # looked up at each call: a test breaks it
+    lambda args, kwargs: plain_inputs(args, kwargs),  # noqa: PLW0108  # the same
+    lambda output: plain_outputs(output),  # noqa: PLW0108  # the same
 )
 
 _VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", "grad", (), sys.version_info < (3, 14))

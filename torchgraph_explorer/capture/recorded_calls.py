@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -115,17 +115,13 @@ class RecordedCalls:
         with NoDispatch():
             self._parameters.measure_values(name)
 
-    def _begin_facts(  # noqa: PLR0917  # called by calls.c
-        self, name: str, number: int, info: TensorInfo, tensor: Tensor
-    ) -> None:
+    def _begin_facts(self, name: str, number: int, inputs: Described) -> None:
         if self._facts is not None:
-            self._facts.begin_call(name, number, [(info, tensor)])
+            self._facts.begin_call(name, number, inputs)
 
-    def _end_facts(  # noqa: PLR0917  # called by calls.c
-        self, name: str, number: int, info: TensorInfo, tensor: Tensor
-    ) -> None:
+    def _end_facts(self, name: str, number: int, outputs: Described) -> None:
         if self._facts is not None:
-            self._facts.end_call(name, number, [(info, tensor)])
+            self._facts.end_call(name, number, outputs)
 
     def _observe_one(  # noqa: PLR0917  # called by calls.c
         self, opened: OpenCall, role: str, info: TensorInfo, tensor: Tensor
@@ -133,11 +129,8 @@ class RecordedCalls:
         with NoDispatch():
             self._observe(opened, role, [(info, tensor)])
 
-    def _leave_edges(  # noqa: PLR0917  # called by calls.c
-        self, outer: OpenCall, opened: OpenCall, tensor: Tensor, edge: Edge | None
-    ) -> None:
-        made = [] if edge is None else [Differentiable("output", tensor, edge, is_stale=False)]
-        self.edges.leave(outer, opened, made)
+    def _leave_edges(self, outer: OpenCall, opened: OpenCall, made: Sequence[tuple[str, Tensor, Edge]]) -> None:
+        self.edges.leave(outer, opened, [Differentiable(*each, is_stale=False) for each in made])
 
     def unwind(self, frame: Any) -> None:
         """Forget the calls that `frame` is not within: an exception has ended them, and torch called no hook."""

@@ -58,6 +58,39 @@ def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None: 
             _find(inner, path + part, found, depth + 1)
 
 
+def plain_inputs(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf] | None:
+    """As `input_tensors`; None if a class of somebody else's may have tensors in it, or is one."""
+    found: list[Leaf] = []
+    for i, value in enumerate(args):
+        if not _find_plain(value, f"input[{i}]", found):
+            return None
+    for name, value in kwargs.items():
+        if not _find_plain(value, f"input[{name!r}]", found):
+            return None
+    return found
+
+
+def plain_outputs(output: object) -> list[Leaf] | None:
+    """As `tensors`, of a result; None if it has parts that are neither tensors nor containers of Python's own."""
+    found: list[Leaf] = []
+    return found if _find_plain(output, "output", found, is_result=True) else None
+
+
+def _find_plain(  # noqa: PLR0917  # called very often
+    value: object, path: str, found: list[Leaf], depth: int = 0, *, is_result: bool = False
+) -> bool:
+    kind = type(value)
+    if kind is Tensor:
+        found.append((path, value))  # type: ignore[arg-type]  # it is one
+        return True
+    if kind in ATOMS:
+        return True
+    if kind is tuple or kind is list or kind is dict:
+        parts = list(_parts(value)) if depth < DEEPEST else []
+        return all(_find_plain(inner, path + part, found, depth + 1, is_result=is_result) for part, inner in parts)
+    return not is_result and not isinstance(value, (Tensor, Mapping, tuple, list)) and not is_dataclass(value)
+
+
 def _parts(value: object) -> Iterator[tuple[str, object]]:
     """The items of `value`, each with the piece that it adds to the path."""
     if isinstance(value, Mapping):
