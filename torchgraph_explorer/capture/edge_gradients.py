@@ -125,10 +125,12 @@ class InsideGradients:
         """Whether there may be an edge whose gradient is not that of a tensor which a place was given."""
         return bool(self._arcs_from)
 
-    def _targets(self) -> dict[Place, _Target]:
-        """What was given to each place, in the order in which they were given something."""
+    def _targets(self, *, are_all: bool = True) -> dict[Place, _Target]:
+        """What was given to each place, in the order in which they were given it; or to those with arcs alone."""
         found = {}
         for place, given in self._given.items():
+            if not (are_all or self._arcs_from.get(place)):
+                continue
             handed_on = [(source, edge, path) for source, edge, path in given if source is not None]
             starts = [(edge, path) for source, edge, path in given if source is None]
             found[place] = _Target(handed_on, starts, self._arcs_from.get(place, {}))
@@ -141,7 +143,7 @@ class InsideGradients:
         """
         if self._arcs > MOST_ARCS:
             return {}
-        targets = self._targets()
+        targets = self._targets(are_all=are_named)
         takers = Counter(node for target in targets.values() for node in target.arcs)
         uses = Counter[Edge]()
         if are_named:
@@ -149,8 +151,6 @@ class InsideGradients:
             uses.update(edge for place, each in targets.items() for edge in self._used_by(place, each))
         found: dict[Ends, Found] = {}
         for place, target in targets.items():
-            if not (target.arcs or are_named):
-                continue
             readings: dict[Place, list[_Reading]] = {}
             for source, reading in (*self._handed_on(place, target, uses), *_computed(place, target, takers)):
                 readings.setdefault(source, []).append(reading)
@@ -192,15 +192,15 @@ class InsideGradients:
     def _place_of(self, edge: Edge) -> Place | None:
         """The place that `edge` is of: its tensor came from there, or was made in that call without being returned."""
         place = self._places.get(edge)
-        while place is None and edge[0] is not None and edge[0].name() == FULL_BACKWARD_HOOK:
+        while place is None and _is_full_backward_hook(edge[0]):
             edge = edge[0].next_functions[edge[1]]
             place = self._places.get(edge)
-        if place is None and self._starts and edge[0] is not None:
-            number = edge[0]._sequence_nr()
-            at = bisect_right(self._starts, number) - 1
-            if at >= 0 and number < self._ends[at][0]:
-                return self._ends[at][1]
-        return place
+        return self._place_made_at(edge[0]._sequence_nr()) if place is None and edge[0] is not None else place
+
+    def _place_made_at(self, number: int) -> Place | None:
+        """The call that was being executed when the autograd node of this number was made."""
+        at = bisect_right(self._starts, number) - 1
+        return self._ends[at][1] if at >= 0 and number < self._ends[at][0] else None
 
     def _is_own(self, node: Any) -> bool:
         return bool(node._sequence_nr() >= self._first)
@@ -213,14 +213,24 @@ class InsideGradients:
             if node in into:
                 continue
             arcs = into[node] = []
-            for slot, edge in enumerate(node.next_functions):
-                self._arcs += 1
-                place = None if edge[0] is None else self._place_of(edge)
-                if edge[0] is None or (place is None and not self._is_own(edge[0])):
+            edges = node.next_functions
+            self._arcs += len(edges)
+            for slot, edge in enumerate(edges):
+                if (source := edge[0]) is None:
                     continue
-                arcs.append(_Arc(node, slot, edge, place))
+                place = self._places.get(edge)
                 if place is None:
-                    todo.append(edge[0])
+                    number = source._sequence_nr()
+                    place = self._place_of(edge) if _is_full_backward_hook(source) else self._place_made_at(number)
+                    if place is None:
+                        if number < self._first:
+                            continue
+                        todo.append(source)
+                arcs.append(_Arc(node, slot, edge, place))
+
+
+def _is_full_backward_hook(node: Any) -> bool:
+    return type(node).__name__ == FULL_BACKWARD_HOOK
 
 
 def _computed(place: Place, target: _Target, takers: Counter[Any]) -> Iterator[tuple[Place, _Reading]]:
