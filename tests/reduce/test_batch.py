@@ -184,6 +184,15 @@ ANYWHERE = {
     "sparse": torch.tensor([0.0, 2.0, 0.0, -1.0]).to_sparse(),
     "inference": torch.inference_mode()(lambda: torch.tensor([1.0, 5.0]))(),
     "many": torch.randn(40_000, generator=torch.Generator().manual_seed(3)),
+    "channels last": torch.randn(8, 5, 20, 51, generator=torch.Generator().manual_seed(4)).contiguous(
+        memory_format=torch.channels_last
+    ),
+    "one, channels last": torch.randn(1, 3, 5, 7, generator=torch.Generator().manual_seed(5)).contiguous(
+        memory_format=torch.channels_last
+    ),
+    "batch second": torch.randn(70, 3, 11, generator=torch.Generator().manual_seed(6)).transpose(0, 1),
+    "with gaps": torch.randn(6, 8, generator=torch.Generator().manual_seed(7)).t()[:3],
+    "integers in another order": torch.arange(60).reshape(3, 4, 5).permute(2, 0, 1),
 }
 
 
@@ -357,3 +366,24 @@ def test_gradients_are_unscaled_and_values_are_not() -> None:
     tensor = torch.tensor([8.0, -2.0])
     rows = rows_of(batch, [batch.values(tensor), batch.gradients(tensor)])
     assert [row[0]["max"] for row in rows] == [8.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["many", "channels last", "one, channels last", "integers in another order"])
+def test_elements_next_to_each_other_are_found_in_c_in_whatever_order(name: str) -> None:
+    batch = Batch(Sampler(1000), RowBuffer(), DeviceBatch())
+    native = batch.native
+    if native is None or row_buffer.exchange() is None:
+        pytest.skip("tensors.c is not built for this system, or torch is older than 2.10")
+    found = [act(ANYWHERE[name]) for act in (native.values, native.gradients)]
+    assert None not in found
+    assert len(batch.finish()().statistics) == 1  # of one tensor that nothing has written to in between
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("channels last", True), ("batch second", False)])
+def test_norms_of_samples_are_taken_in_c_where_each_sample_is_together(name: str, *, is_found: bool) -> None:
+    batch = Batch(Sampler(1000), RowBuffer(), DeviceBatch())
+    native = batch.native
+    if native is None or row_buffer.exchange() is None:
+        pytest.skip("tensors.c is not built for this system, or torch is older than 2.10")
+    assert (native.norms(ANYWHERE[name]) is not None) == is_found
+    assert len(batch.finish()().statistics) == is_found

@@ -10,8 +10,8 @@ enum { EQUAL = 2 };
 /* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
-    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, VIEW_EDGE, PLAIN_INPUTS, PLAIN_OUTPUTS,
-    INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
+    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, PLAIN_INPUTS, PLAIN_OUTPUTS, CREATION, IN_INFERENCE, MAKE_STALE,
+    WITHOUT_GRADIENT, INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
 
@@ -142,6 +142,20 @@ typedef struct {
     int count;
 } AllFound;
 
+/* Whether gradient comes to a view, and it is not stale: see `path_gradients.is_stale`. 1, 0, or -1 with an exception. */
+static int is_fresh_view(Kept *all, PyObject *view) {
+    int is_inference = truth(PyObject_CallFunctionObjArgs(part[IN_INFERENCE], NULL));
+    if (is_inference != 0) return is_inference < 0 ? -1 : 0;
+    PyObject *creation = keep(all, PyObject_CallFunctionObjArgs(part[CREATION], view, NULL));
+    int is_without = creation == NULL ? -1 : PySequence_Contains(part[WITHOUT_GRADIENT], creation), failed = 0;
+    if (is_without != 0) return is_without < 0 ? -1 : 0;
+    int64_t before = number_of(PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL), &failed);
+    if (failed || get(all, view, N_GRAD_FN) == NULL) return -1;
+    int64_t after = number_of(PyObject_CallFunctionObjArgs(part[SEQUENCE_NUMBER], NULL), &failed);
+    if (failed || before == after) return failed ? -1 : 1;
+    return keep(all, PyObject_CallFunctionObjArgs(part[MAKE_STALE], view, NULL)) == NULL ? -1 : 0; /* asking has used it */
+}
+
 /* Finds what is needed of `tensor`. Returns 1; 0 if it is no ordinary one; -1 with an exception. A stale view is none. */
 static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
     if (!is_exactly(tensor, TENSOR)) return 0;
@@ -153,16 +167,11 @@ static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
     found->edge = NULL;
     if (requires == &_Py_TrueStruct) {
         int is_view = truth(PyObject_CallMethodObjArgs(tensor, part[N_IS_VIEW], NULL));
-        if (is_view < 0) return -1;
-        if (is_view) {
-            found->edge = keep(all, PyObject_CallFunctionObjArgs(part[VIEW_EDGE], tensor, NULL));
-            if (found->edge == NULL || found->edge == NONE) return found->edge == NULL ? -1 : 0;
-        } else {
-            PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
-            if (node == NULL || at == NULL) return -1;
-            if (node == NONE) return 0;
-            if ((found->edge = keep_unvisited(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
-        }
+        if (is_view != 0 && (is_view < 0 || (is_view = is_fresh_view(all, tensor)) <= 0)) return is_view;
+        PyObject *node = get(all, tensor, N_GRAD_FN), *at = get(all, tensor, N_OUTPUT_NR);
+        if (node == NULL || at == NULL) return -1;
+        if (node == NONE) return 0;
+        if ((found->edge = keep_unvisited(all, PyTuple_Pack(2, node, at))) == NULL) return -1;
     }
     found->info = keep(all, PyObject_CallFunctionObjArgs(part[INFO], path, shape, dtype, requires, NULL));
     return found->info == NULL ? -1 : 1;

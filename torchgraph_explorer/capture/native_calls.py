@@ -21,12 +21,11 @@ from torchgraph_explorer.capture.gradient_hooks import GradientHook, NodeHook, S
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
-from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge, sequence_number
+from torchgraph_explorer.capture.path_gradients import WITHOUT_GRADIENT, creation_of, make_stale, sequence_number
 from torchgraph_explorer.capture.step_parts import Keeper
 from torchgraph_explorer.capture.tensor_tree import info_of, plain_inputs, plain_outputs
 from torchgraph_explorer.native import library_for_python
 from torchgraph_explorer.schema import Call
-from torchgraph_explorer.unvisited import unvisited
 
 BUILT = Path(__file__).parent / "built" / "calls.so"
 
@@ -86,15 +85,6 @@ def _take(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
         keeper.take(key, tensor)
 
 
-def _edge_of_fresh_view(view: Tensor) -> Edge | None:
-    """The edge of a view that requires a gradient; None if it has none, or is stale."""
-    with NoDispatch():
-        if not has_edge(view):
-            return None
-        edge, is_stale = edge_and_staleness(view)
-        return None if is_stale else unvisited(edge)
-
-
 _TYPES_AND_FUNCTIONS = (
     *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook, NodeHook),
     *(
@@ -104,12 +94,24 @@ _TYPES_AND_FUNCTIONS = (
         torch._C._functorch.peek_interpreter_stack,
     ),
     *(torch._C._is_torch_function_mode_enabled, torch.is_grad_enabled, series_key, info_of),
-    lambda view: _edge_of_fresh_view(view),  # noqa: PLW0108  # looked up at each call: a test breaks it
-    lambda args, kwargs: plain_inputs(args, kwargs),  # noqa: PLW0108  # the same
+    lambda args, kwargs: plain_inputs(args, kwargs),  # noqa: PLW0108  # looked up at each call: a test breaks it
     lambda output: plain_outputs(output),  # noqa: PLW0108  # the same
+    *(creation_of, torch.is_inference_mode_enabled),
+    lambda view: make_stale(view),  # noqa: PLW0108  # the same
 )
 
-_VALUES = ("input", "output", "input[0]", "param", "value", "grad_norm", "grad", (), sys.version_info < (3, 14))
+_VALUES = (
+    WITHOUT_GRADIENT,
+    "input",
+    "output",
+    "input[0]",
+    "param",
+    "value",
+    "grad_norm",
+    "grad",
+    (),
+    sys.version_info < (3, 14),
+)
 
 _NAMES = (
     "_is_view requires_grad grad_fn output_nr shape dtype _sequence_nr next_functions _backward_hooks "

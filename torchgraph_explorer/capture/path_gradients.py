@@ -42,7 +42,7 @@ WITHOUT_GRADIENT = frozenset(
 )
 """How views are made that no gradient comes to from what is computed of them."""
 
-_creation_of = torch._C._autograd._get_creation_meta
+creation_of = torch._C._autograd._get_creation_meta
 _set_versions = torch._C._autograd._unsafe_set_version_counter
 
 
@@ -57,7 +57,7 @@ def has_edge(tensor: Tensor) -> bool:
         return False
     if torch.is_inference_mode_enabled():
         return not (tensor._is_view() or tensor.is_leaf)
-    return not tensor._is_view() or _creation_of(tensor) not in WITHOUT_GRADIENT or _is_leaf_of_its_own(tensor)
+    return not tensor._is_view() or creation_of(tensor) not in WITHOUT_GRADIENT or _is_leaf_of_its_own(tensor)
 
 
 def _is_leaf_of_its_own(view: Tensor) -> bool:
@@ -110,11 +110,11 @@ def _edge_of_view(view: Tensor) -> tuple[Edge, bool]:
     was_stale = view.grad_fn is not None and sequence_number() != before
     edge = edge_in_use(view)  # this also makes a node, to find the accumulator of a leaf
     if was_stale:
-        _make_stale(view)
+        make_stale(view)
     return edge, was_stale
 
 
-def _make_stale(view: Tensor) -> None:
+def make_stale(view: Tensor) -> None:
     """Use a view at a version so high that torch will never take the view to be up to date."""
     version = view._version
     try:

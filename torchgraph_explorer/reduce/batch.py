@@ -14,6 +14,7 @@ from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.row_buffer import Part, RowBuffer, StepFunctions, fingerprint, joined
 from torchgraph_explorer.reduce.sampling import (
     Sampler,
+    by_samples,
     flat,
     has_readable_bits,
     is_strided,
@@ -190,7 +191,7 @@ class Batch:
             if found is None and is_strided(gradient):
                 one, within = without_repeats(gradient.detach(), first=1)
                 one, repeats = without_repeats(one)
-                one = one.resolve_neg().contiguous()
+                one = by_samples(one.resolve_neg())
                 found = plain_elements(one)
             if found is not None:
                 samples = one.shape[0] if one.dim() else 1

@@ -100,26 +100,27 @@ static inline int64_t count_together(const Described *tensor) {
     return all == count ? count : -1;
 }
 
-/* Describes a tensor of an ordinary type that is not empty, in host memory and in order there, or in the memory of an Nvidia GPU and
- * next to each other there. Returns 1; 0 for any other one; -1 with an exception. */
-static inline int describe_anywhere(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count) {
+/* Describes a tensor of an ordinary type that is not empty, in the memory of the host or of an Nvidia GPU, where its elements are
+ * next to each other; `*is_in_order` says whether they are in order there. Returns 1; 0 for any other one; -1 with an exception. */
+static inline int describe_anywhere(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count,
+                                    int *is_in_order) {
     if (exchange->describe(tensor, found) != 0) { /* sparse, nested, quantized or the like */
         PyErr_Clear();
         return 0;
     }
-    const int is_on_gpu = found->device == ON_GPU;
     *count = count_in_order(found);
-    if (*count < 0 && is_on_gpu) *count = count_together(found);
-    if (!(is_on_gpu || found->device == ON_HOST) || described_type(found) < 0 || *count <= 0 || found->data == NULL) return 0;
+    *is_in_order = *count >= 0;
+    if (!*is_in_order) *count = count_together(found);
+    if (!(found->device == ON_GPU || found->device == ON_HOST) || described_type(found) < 0 || *count <= 0 || found->data == NULL) return 0;
     int is_negated = truth(PyObject_CallFunctionObjArgs(part[IS_NEG], tensor, NULL));
     if (is_negated != 0) return is_negated < 0 ? -1 : 0;
     return is_in_memory(part, tensor, *count, found->bits / 8);
 }
 
-/* The same, of tensors in host memory alone. */
+/* The same, of tensors in host memory and in order there alone. */
 static inline int describe(const Exchange *exchange, PyObject *const *part, PyObject *tensor, Described *found, int64_t *count) {
-    int is_plain = describe_anywhere(exchange, part, tensor, found, count);
-    return is_plain > 0 && found->device != ON_HOST ? 0 : is_plain;
+    int is_in_order, is_plain = describe_anywhere(exchange, part, tensor, found, count, &is_in_order);
+    return is_plain > 0 && !(is_in_order && found->device == ON_HOST) ? 0 : is_plain;
 }
 
 #endif

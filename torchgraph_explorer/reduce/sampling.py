@@ -143,12 +143,30 @@ def _memory(tensor: Tensor) -> Tensor:
     """The elements in the order of memory, if they are dense in it; otherwise a copy in order."""
     if tensor.is_contiguous():
         return tensor.view(-1)
+    if not _are_together(tensor):
+        return tensor.reshape(-1).contiguous()  # a view, where one stride is enough
+    return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def _are_together(tensor: Tensor) -> bool:
+    """Whether its elements are next to each other in memory, in whatever order."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1 and stride != expected:
-            return tensor.reshape(-1).contiguous()  # a view, where one stride is enough
+            return False
         expected *= size
-    return tensor.as_strided((tensor.numel(),), (1,))
+    return True
+
+
+def by_samples(tensor: Tensor) -> Tensor:
+    """`tensor` as it is in memory, where the elements of each sample are together; or in order."""
+    if tensor.is_contiguous() or tensor.dim() == 0 or not tensor.numel():
+        return tensor.contiguous()
+    samples = tensor.shape[0]
+    size = tensor.numel() // samples
+    if (samples > 1 and tensor.stride(0) != size) or not _are_together(tensor):
+        return tensor.contiguous()
+    return tensor.as_strided((samples, size), (size, 1))
 
 
 class Sampler:

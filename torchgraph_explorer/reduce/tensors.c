@@ -31,6 +31,7 @@ typedef struct {
     const char *data;
     int64_t type, size, count, samples;
     int32_t gpu;
+    int is_in_order;
 } Elements;
 
 static int64_t asked(PyObject *tensor, int method) {
@@ -57,11 +58,11 @@ static int64_t element_type(PyObject *tensor) {
 /* As `plain_elements` below, of a tensor of an ordinary type. */
 static int described_elements(PyObject *tensor, Elements *found) {
     Described known;
-    int is_plain = describe_anywhere(exchange, part, tensor, &known, &found->count);
+    int is_plain = describe_anywhere(exchange, part, tensor, &known, &found->count, &found->is_in_order);
     measured.tensor = NULL;
     if (is_plain <= 0) return is_plain;
     found->gpu = known.device == ON_GPU ? known.device_number : -1;
-    if (found->count <= MANY && found->gpu < 0) measured = (Measured){tensor, known.data, known.offset, found->count};
+    if (found->count <= MANY && found->gpu < 0 && found->is_in_order) measured = (Measured){tensor, known.data, known.offset, found->count};
     found->type = described_type(&known);
     found->size = known.bits / 8;
     found->data = known.data + known.offset;
@@ -93,6 +94,7 @@ static int asked_elements(PyObject *tensor, Elements *found) {
     Py_DecRef(address);
     if (found->data == NULL) return PyErr_Occurred() ? -1 : 0;
     found->samples = 1;
+    found->is_in_order = 1;
     int64_t dimensions = asked(tensor, DIM);
     if (dimensions > 0) found->samples = number(PyObject_CallFunctionObjArgs(part[SIZE], tensor, part[ZERO], NULL));
     if (dimensions < 0 || found->samples < 0) return -1;
@@ -100,8 +102,8 @@ static int asked_elements(PyObject *tensor, Elements *found) {
     return found->size < 0 ? -1 : is_in_memory(part, tensor, found->count, found->size);
 }
 
-/* As `sampling.plain_elements`, of an ordinary tensor that is in the memory of the host or a GPU, and not empty. Returns 1; 0 for
- * any other tensor; -1 with an exception. */
+/* As `sampling.plain_elements`, of an ordinary tensor that is in the memory of the host or a GPU, in whatever order, and not empty.
+ * Returns 1; 0 for any other tensor; -1 with an exception. */
 static int elements_anywhere(PyObject *tensor, Elements *found) {
     int is_plain = is_tensor(part, tensor);
     if (is_plain <= 0) return is_plain;
@@ -109,10 +111,10 @@ static int elements_anywhere(PyObject *tensor, Elements *found) {
     return exchange != NULL ? described_elements(tensor, found) : asked_elements(tensor, found);
 }
 
-/* The same, of tensors in host memory alone. */
+/* The same, of tensors in host memory and in order there alone. */
 static int plain_elements(PyObject *tensor, Elements *found) {
     int is_plain = elements_anywhere(tensor, found);
-    return is_plain > 0 && found->gpu >= 0 ? 0 : is_plain;
+    return is_plain > 0 && !(found->is_in_order && found->gpu < 0) ? 0 : is_plain;
 }
 
 /* As in `rows.c`, and in `row_buffer.py`. */
@@ -183,6 +185,7 @@ static int64_t add_tensor(const Sampling *sampling, PyObject *tensor, int is_nor
     int is_plain = elements_anywhere(tensor, &elements);
     if (is_plain <= 0) return is_plain - 1;
     if (elements.gpu >= 0) return add_on_gpu(sampling, &elements, is_norms, divisor);
+    if (is_norms && elements.samples == 0) return -1;
     if (!is_norms && sample_of(sampling, elements.count, sample) < 0) return -2;
     void *state = elements.count > MANY ? PyEval_SaveThread() : NULL;
     Place *place = sampling->place;
