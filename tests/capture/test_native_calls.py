@@ -460,9 +460,9 @@ def test_a_users_hook_in_a_cycle_is_collected_although_ours_was_beside_it(
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with watch(model, backend="record", logdir=tmp_path, log_freq=1, verbose=False):
-        for step in range(4):
-            # Put on in a step, they are called after ours. In the first step, which is traced, Python notes the calls.
-            handles = [part.register_forward_hook(add) for part in model] if step else []
+        for _ in range(4):  # in the first one, which is traced, Python notes the calls
+            model(torch.randn(3, 4))  # puts our hooks on, so that those of the next line are called after them
+            handles = [part.register_forward_hook(add) for part in model]
             model(torch.randn(3, 4)).square().mean().backward()
             optimizer.step()
             optimizer.zero_grad()
@@ -470,4 +470,4 @@ def test_a_users_hook_in_a_cycle_is_collected_although_ours_was_beside_it(
                 handle.remove()
         model(torch.randn(3, 4))
         gc.collect()
-        assert [mark() for mark in marks] == [None] * 9
+        assert [mark() for mark in marks] == [None] * 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_hidden, is_readable, plain
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, edge_in_use
@@ -80,6 +82,9 @@ class Measure(Protocol):
     def forget(self) -> None:
         """Hold no weak reference any more: torch swaps no tensor that has one."""
 
+
+ARE_VISITED_AGAIN = sys.version_info < (3, 14)
+"""Python's garbage collector visits a dictionary again, to which something is added that it visits."""
 
 current_backward = torch._C._current_graph_task_id
 """The number of the backward pass that is on in this thread; -1 without one."""
@@ -207,7 +212,7 @@ class GradientHooks:
         hook = self._outputs.get(edge)
         if hook is None:
             hook = self._outputs[edge] = unvisited(GradientHook(self))
-            self._handles.append(unvisited(tensor.register_hook(hook)))
+            self._handles.append(_unvisited_with_hooks(tensor.register_hook(hook)))
         if key is not None:
             hook.keys += (key,)
         return hook
@@ -219,7 +224,7 @@ class GradientHooks:
         if hook is None and len(consumers) == 1:
             [(node, slot)] = consumers
             hook = self._paths[edge_key] = unvisited(NodeHook(self, slot))
-            self._handles.append(unvisited(node.register_hook(hook)))
+            self._handles.append(_unvisited_with_hooks(node.register_hook(hook)))
         elif hook is None:
             hook = self._paths[edge_key] = unvisited(GradientHook(self, summands=len(consumers)))
             for node, slot in consumers:
@@ -293,6 +298,17 @@ class GradientHooks:
         with NoDispatch():
             for waiting in waiting_hooks:
                 self.read(waiting[1].keys, self._pending.pop(waiting).total)
+
+
+def _unvisited_with_hooks(handle: RemovableHandle) -> RemovableHandle:
+    """`handle`, and the dictionary of hooks that it is of, if ours is alone in it: the collector does not visit them.
+
+    When the user adds a hook, Python has the collector visit the dictionary again; from 3.14 on, it does not.
+    """
+    hooks = unvisited(handle.hooks_dict_ref)()
+    if ARE_VISITED_AGAIN and hooks is not None and len(hooks) == 1:
+        unvisited(hooks)
+    return unvisited(handle)
 
 
 def _do_nothing(*_: object) -> None:

@@ -6,7 +6,6 @@ It works on the same objects as the Python code, so each call can be left to tha
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, partial
@@ -17,7 +16,14 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.edge_gradients import InsideGradients
-from torchgraph_explorer.capture.gradient_hooks import GradientHook, NodeHook, SeriesKey, current_backward, series_key
+from torchgraph_explorer.capture.gradient_hooks import (
+    ARE_VISITED_AGAIN,
+    GradientHook,
+    NodeHook,
+    SeriesKey,
+    current_backward,
+    series_key,
+)
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
@@ -110,7 +116,7 @@ _VALUES = (
     "grad_norm",
     "grad",
     (),
-    sys.version_info < (3, 14),
+    ARE_VISITED_AGAIN,
 )
 
 _NAMES = (
