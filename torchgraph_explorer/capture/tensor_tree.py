@@ -22,6 +22,9 @@ DEEPEST = 32
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, torch.dtype, torch.device, torch.Size})
 """Types of arguments that hold no tensor."""
 
+MANY = 16
+"""Items of a list that are first looked at as one: it may be of a million numbers, or of the words of a text."""
+
 FURTHER = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, nn.Module)
 """Types of values whose attributes are no part of a result."""
 
@@ -98,7 +101,8 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from ((f".{name}", inner) for name, inner in zip(value._fields, value, strict=False))
     elif isinstance(value, (list, tuple)):
-        yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
+        if len(value) < MANY or not ATOMS.issuperset(map(type, value)):
+            yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
 
