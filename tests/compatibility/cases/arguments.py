@@ -302,6 +302,23 @@ def _() -> Any:
     return trained(model, arguments, loss=lambda out: out.values().square().mean())
 
 
+@case("attention over jagged nested tensors, whose heads are views")
+def _() -> Any:
+    def arguments() -> Any:
+        return torch.nested.nested_tensor([torch.randn(n, 6) for n in (9, 3, 12)], layout=torch.jagged)
+
+    def heads(projected: Any) -> Any:
+        return projected.unflatten(-1, [2, 3]).transpose(1, 2)
+
+    def attend(self: Any, x: Any) -> Any:
+        query, key, value = heads(self.q(x)), heads(self.k(x)), heads(self.v(x))
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value)
+        return self.o(mixed.transpose(1, 2).flatten(-2) + x)
+
+    parts = {name: nn.Linear(6, 6) for name in "qkvo"}
+    return trained(module(attend, **parts), arguments, loss=lambda out: out.values().square().mean())
+
+
 @case("a strided nested tensor")
 def _() -> Any:
     def arguments() -> Any:

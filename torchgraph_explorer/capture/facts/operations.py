@@ -60,7 +60,7 @@ class Operations:
     ) -> None:
         """`operation` has made `result` within a call of this number."""
         name = _name(operation)
-        if name == "" or len(self._seen) >= MOST_OPERATIONS:
+        if name == "" or len(self._seen) >= MOST_OPERATIONS or _has_ragged((*given[:2], result)):
             return
         if name in _SUMS:
             self._note_positions(given, call)
@@ -193,6 +193,11 @@ def _name(operation: Any) -> str:
     name = schema.name if schema else ""
     is_known = name in _VIEWS or name in _SOFTMAXES or name in _SUMS or name in {_DROPOUT, _NOISE, _SCALING}
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
+
+
+def _has_ragged(values: Sequence[object]) -> bool:
+    """Whether a tensor among them is nested, and so has no sizes that could be compared."""
+    return any(isinstance(one, Tensor) and one.is_nested for one in values)
 
 
 def _arguments(operation: Any, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
