@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -187,6 +188,15 @@ def test_inline_leaves_nothing_on_the_model() -> None:
     assert not any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
 
 
+def test_a_model_with_a_scripted_part_is_recorded_as_without_inline() -> None:
+    def make() -> tuple[nn.Module, Callable[[], Any]]:
+        traced = torch.jit.trace(nn.Sequential(nn.Linear(6, 6), nn.Tanh()), torch.randn(4, 6))
+        return nn.Sequential(nn.Linear(6, 6), traced, nn.Linear(6, 2)), lambda: ((torch.randn(4, 6),), {})
+
+    inline, eager = (trained(make, lambda model: model, compiled=way) for way in ("inline", "eager"))
+    assert_same_record(inline.heard, eager.heard)
+
+
 @pytest.mark.parametrize("broken", ["outputs", "input"])
 def test_a_module_whose_tensors_cannot_be_shown_is_named_and_the_model_is_compiled_without(
     broken: str, monkeypatch: pytest.MonkeyPatch
@@ -238,3 +248,61 @@ def test_where_torch_keeps_no_operations_that_is_said_at_once_and_steps_are_logg
 def test_another_way_of_logging_a_compiled_model_is_refused() -> None:
     with pytest.raises(OptionError, match="Pass 'eager', which runs the steps that are logged as they were written"):
         watch(nn.Linear(2, 2), compiled="inductor")
+
+
+def lengths() -> tuple[nn.Module, Callable[[], Any]]:
+    """A model, and arguments of seven sizes: torch compiles a function eight times at most."""
+    sizes = itertools.cycle(range(2, 9))
+    return Tangled(), lambda: ((torch.randn(next(sizes), 6),), {})
+
+
+def losses(watched: bool, *, train: Callable[[Any, Callable[[], Any]], list[float]]) -> list[float]:
+    """What `train` makes of a model compiled for each size, as one graph."""
+    import torch._dynamo
+
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    model, arguments = lengths()
+    watching = watch(model, backend=Listening(), log_freq=1, verbose=False, compiled="inline") if watched else None
+    done = train(torch.compile(model, backend="aot_eager", fullgraph=True, dynamic=False), arguments)
+    if watching is not None:
+        watching.close()
+    return done
+
+
+def test_the_forms_with_operations_do_not_count_among_those_that_torch_may_compile() -> None:
+    def train(compiled: Any, arguments: Callable[[], Any]) -> list[float]:
+        outputs = []
+        for _ in range(16):
+            loss = loss_of(call(compiled, arguments()[0]))
+            loss.backward()
+            outputs.append(loss.item())
+        return outputs
+
+    assert losses(True, train=train) == losses(False, train=train)
+
+
+@pytest.mark.parametrize("forbidden", ["error_on_recompile", "fail_on_recompile"])
+def test_where_torch_may_not_compile_again_steps_are_logged_as_they_were_written(forbidden: str) -> None:
+    import torch._dynamo
+
+    def forbid() -> Any:
+        if forbidden == "error_on_recompile":
+            return torch._dynamo.config.patch(error_on_recompile=True)
+        return torch.compiler.set_stance("fail_on_recompile")
+
+    def train(compiled: Any, _arguments: Callable[[], Any]) -> list[float]:
+        inputs = torch.randn(4, 6)
+        first = loss_of(compiled(inputs))
+        first.backward()
+        if forbidden == "fail_on_recompile":
+            loss_of(compiled(inputs)).backward()
+        outputs = [first.item()]
+        with forbid():
+            for _ in range(3):
+                loss = loss_of(compiled(inputs))
+                loss.backward()
+                outputs.append(loss.item())
+        return outputs
+
+    assert losses(True, train=train) == losses(False, train=train)

@@ -9,8 +9,10 @@ from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.attach_targets import AttachTargets
 from torchgraph_explorer.capture.compile_listeners import CompileListeners
 from torchgraph_explorer.capture.eager import EagerStance
+from torchgraph_explorer.capture.inline.compilations import CompilationLimit
 from torchgraph_explorer.capture.inline.registry import InlineRegistry
 from torchgraph_explorer.capture.optimizer_steps import OptimizerSteps
+from torchgraph_explorer.capture.recursion_room import RecursionRoom
 from torchgraph_explorer.capture.scripting import Scripting
 from torchgraph_explorer.console import warn
 
@@ -27,7 +29,9 @@ class ProcessState:
         optimizer_steps: Who is called when an optimizer moves its parameters.
         compile_listeners: Who is called when a module is compiled in place.
         scripting: Lets torch script models with hooks of ours.
+        recursion_room: Who needs room on Python's stack.
         inline: What the operations refer to that are compiled into models.
+        compilation_limit: How often torch may compile a function again.
     """
 
     def __init__(self) -> None:
@@ -37,7 +41,9 @@ class ProcessState:
         self.optimizer_steps = OptimizerSteps()
         self.compile_listeners = CompileListeners()
         self.scripting = Scripting()
+        self.recursion_room = RecursionRoom()
         self.inline = InlineRegistry()
+        self.compilation_limit = CompilationLimit(self.inline.window)
         self._warned: set[str] = set()
         interrupts.subscribe(self.eager)
 
@@ -53,6 +59,7 @@ class ProcessState:
         self.attach_targets.clear()
         self.optimizer_steps.clear()
         self.eager.release_all()
+        self.recursion_room.release_all()
         self.inline.window.release_all()
 
 

@@ -143,6 +143,8 @@ class StepTracker:
             process_state.attach_targets.watch_loop(self)
             self._exits.callback(process_state.attach_targets.leave_loop, self)
             process_state.scripting.take_over()
+            process_state.recursion_room.hold(self)
+            self._exits.callback(process_state.recursion_room.release, self)
             on_forward = Hook(self._on_forward, lambda fault: self._fail("", fault))
             self._exits.callback(model.register_forward_pre_hook(on_forward, with_kwargs=True).remove)
             if by_updates:

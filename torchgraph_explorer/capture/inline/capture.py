@@ -9,6 +9,7 @@ from torch import nn
 
 from torchgraph_explorer.capture.compiled_entry import EntryCall, calls_hooks_of
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
+from torchgraph_explorer.capture.inline.compilations import may_compile_again
 from torchgraph_explorer.capture.inline.probes import Fail, InlineProbes, InlineWindow, ProbeListener
 from torchgraph_explorer.capture.inline.step import EagerStep, InlineForward, eager_step
 from torchgraph_explorer.capture.module_selection import ModuleSelection
@@ -39,8 +40,13 @@ class InlineCapture:
         self._eager_step = eager_step(graph.calls, rows) if graph is not None else None
 
     def forward(self) -> Callable[[ForwardParts], Forward] | None:
-        """What records the next step of a compiled call; None while no eager step is known, so that it runs eagerly."""
-        return partial(InlineForward, like=self._eager_step) if self._eager_step is not None else None
+        """What records the next step of a compiled call; None where that is to run eagerly.
+
+        That is while no eager step is known, and where the user does not let torch compile a model again.
+        """
+        if self._eager_step is None or not may_compile_again():
+            return None
+        return partial(InlineForward, like=self._eager_step)
 
     def close(self) -> None:
         """Take the probes off. May be called again."""

@@ -57,6 +57,7 @@ class InlineProbes:
         `why_not_inline` before.
         """
         _operator()
+        process_state.compilation_limit.take_over()
         self.listener, self.fail = listener, fail
         self._exits = ExitStack()
         key = next(_registry.keys)
@@ -64,7 +65,7 @@ class InlineProbes:
         modules = modules_by_name(model)
         chosen = modules.keys() if selection.is_all else selection.chosen(modules)
         for name, module in modules.items():
-            if name not in chosen:
+            if name not in chosen or isinstance(module, torch.jit.ScriptModule):  # which refuses hooks
                 continue
             insertion = _Insertion(key, name, gradients="io_grad" in kinds)
             self._exits.callback(module.register_forward_pre_hook(_Before(insertion), with_kwargs=True).remove)
