@@ -20,6 +20,7 @@ from torchgraph_explorer.capture.forward_passes import ForwardPasses, PassChoice
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.gradient_hooks import series_key
 from torchgraph_explorer.capture.graph_length import GraphLength
+from torchgraph_explorer.capture.module_info import Rows, printed_by_users
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.named_tensors import NamedTensors
 from torchgraph_explorer.capture.no_dispatch import NoDispatch, plain
@@ -83,6 +84,7 @@ class CapturedStep:
         rows: The row of each series.
         selection: Which modules are recorded.
         modules: Those that it began with, by name.
+        printed: What they print by code of the user's, by their ids; None before its first forward pass is over.
         forward: Its forward passes.
         end: What has ended it, so far as is known.
         optimizers: The names of those that have moved the model's parameters in it.
@@ -116,6 +118,7 @@ class CapturedStep:
         self.selection = options.selection
         self.state, self.optimizers = StepState(), dict[str, None]()
         self.end: StepEnd | None = None
+        self.printed: Mapping[int, Rows] | None = None
         self._facts = facts
         self.modules, self._options, self._keeper = modules.by_name, options, rows.keeper
         self._measure = rows.measure
@@ -375,6 +378,9 @@ class CapturedStep:
 
     def _on_forward_end(self) -> None:
         self._gradients.hooks.forget_graph()
+        if self.forward.trace is not None and self.printed is None:
+            with NoDispatch():
+                self.printed = printed_by_users(self.modules.values())
         if self._measures_parameters:
             self._parameters.measure_remaining()
 

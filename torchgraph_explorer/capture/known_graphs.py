@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -114,7 +115,13 @@ class KnownGraphs:
         return ModuleGraph(
             id=len(self.graphs),
             first_step=one.step,
-            modules=module_facts(one.model, one.selection, begun_with=one.modules),
+            modules=module_facts(
+                one.model,
+                one.selection,
+                begun_with=one.modules,
+                printed=one.printed,
+                asks=threading.get_ident() == one.thread,
+            ),
             calls=tuple(one.forward.calls.done),
             nodes=nodes,
             edges=edges,

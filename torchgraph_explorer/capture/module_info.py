@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
 from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
@@ -14,6 +17,9 @@ from torchgraph_explorer.capture.tensor_tree import tensor_info
 from torchgraph_explorer.schema import Module
 from torchgraph_explorer.unvisited import unvisited
 
+Rows: TypeAlias = "tuple[tuple[str, str], ...]"
+"""What a module prints of itself, as (key, value)."""
+
 EVERYTHING = ModuleSelection()
 
 OPENING, CLOSING = "([{", ")]}"
@@ -23,12 +29,23 @@ PLAIN = (bool, int, float, str, tuple)
 
 
 def module_facts(
-    model: nn.Module, selection: ModuleSelection = EVERYTHING, *, begun_with: ModulesByName | None = None
+    model: nn.Module,
+    selection: ModuleSelection = EVERYTHING,
+    *,
+    begun_with: ModulesByName | None = None,
+    printed: Mapping[int, Rows] | None = None,
+    asks: bool = True,
 ) -> tuple[Module, ...]:
     """One record for each module of `model` that `selection` chooses, in `named_modules()` order.
 
-    `begun_with` are those that a step began with: they are described also where the training loop has removed or
-    replaced them since.
+    Args:
+        model: The model.
+        selection: Which of its modules.
+        begun_with: Those that a step began with: they are described also where the training loop has removed or
+            replaced them since.
+        printed: What `printed_by_users` has found.
+        asks: Whether modules that are not in `printed` may be asked what they print: not in another thread than the
+            training's.
     """
     modules = modules_by_name(model)
     if not selection.is_all:
@@ -38,17 +55,35 @@ def module_facts(
         is_whole = begun_with.keys() <= modules.keys()
         modules = modules | begun_with if is_whole else begun_with | modules | begun_with
     signatures = Signatures()
-    return tuple(_facts(name, module, signatures) for name, module in modules.items())
+
+    def rows(module: nn.Module) -> Rows:
+        known = (printed or {}).get(id(module))
+        if known is None:
+            known = extra_repr_rows(module) if asks or _prints_by_torch_alone(type(module)) else ()
+        return _named(module, known, signatures.of_class(type(module)))
+
+    return tuple(_facts(name, module, rows(module), signatures) for name, module in modules.items())
 
 
-def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
+def printed_by_users(modules: Iterable[nn.Module]) -> dict[int, Rows]:
+    """What modules print by code that is not torch's, by their ids. For the training's thread.
+
+    That code may draw random numbers, so the generators are set back after it, which would undo what the training draws
+    meanwhile in its own thread.
+    """
+    return {id(one): extra_repr_rows(one) for one in modules if not _prints_by_torch_alone(type(one))}
+
+
+def _facts(  # noqa: PLR0917  # called for every module
+    name: str, module: nn.Module, printed: Rows, signatures: Signatures
+) -> Module:
     own = [(key, p) for key, p in module.named_parameters(recurse=False) if has_values(p)]
     everything = [p for p in parameters_within(module) if has_values(p)]
     return Module(
         name=name,
         class_name=type(module).__name__,
         class_path=f"{type(module).__module__}.{type(module).__qualname__}",
-        extra_repr=_named(module, extra_repr_rows(module), signatures.of_class(type(module))) + _order(module),
+        extra_repr=printed + _order(module),
         params=unvisited(tuple(tensor_info(key, p) for key, p in own)),
         own_params=sum(p.numel() for _, p in own),
         total_params=sum(p.numel() for p in everything),
@@ -57,7 +92,7 @@ def _facts(name: str, module: nn.Module, signatures: Signatures) -> Module:
     )
 
 
-def _order(module: nn.Module) -> tuple[tuple[str, str], ...]:
+def _order(module: nn.Module) -> Rows:
     """Whether an attention takes samples first, which torch does not print, as a row of `extra_repr`."""
     is_first = getattr(module, "batch_first", None) if isinstance(module, nn.MultiheadAttention) else None
     return (("batch_first", str(is_first)),) if isinstance(is_first, bool) else ()
@@ -68,7 +103,7 @@ def has_values(parameter: nn.Parameter) -> bool:
     return type(parameter) is nn.Parameter or not is_lazy(parameter)
 
 
-def extra_repr_rows(module: nn.Module) -> tuple[tuple[str, str], ...]:
+def extra_repr_rows(module: nn.Module) -> Rows:
     """`module.extra_repr()` as (key, value) rows; a value without a name has an empty key."""
     restore = None if _prints_by_torch_alone(type(module)) else random_state()  # which other code may draw from
     try:
@@ -88,9 +123,7 @@ def _prints_by_torch_alone(kind: type[nn.Module]) -> bool:
     return kind.__module__.startswith("torch.") and kind.__module__ != parametrize.__name__
 
 
-def _named(
-    module: nn.Module, rows: tuple[tuple[str, str], ...], parameters: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
+def _named(module: nn.Module, rows: Rows, parameters: tuple[str, ...]) -> Rows:
     """`rows`, with values that have no name under the names of the class's parameters, in their order.
 
     A value belongs to a parameter if the module has it as an attribute of that name, as `in_channels` of a convolution.
