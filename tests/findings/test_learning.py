@@ -163,6 +163,34 @@ def biased() -> tuple[nn.Module, Iterator[tuple[Tensor, Tensor]]]:
     return Biases(), ((torch.randint(500, (8,)), torch.randn(8)) for _ in iter(int, 1))
 
 
+class Decaying(nn.Module):
+    """Rates of decay that begin alike in all channels, as Mamba's, and hardly move at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rates = nn.Parameter(torch.arange(1.0, 5.0).log().repeat(16, 1))
+        self.sizes = torch.tensor([1.0] * 2 + [1e-6] * 14)
+        self.last = nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        decays = (-self.rates.exp() * (x * self.sizes)[..., None].abs()).exp().sum(-1)
+        result: Tensor = self.last(x + 0.01 * decays)
+        return result
+
+
+def test_rows_that_updates_move_by_less_than_their_sums_are_rounded_by_are_not_alike(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Decaying()
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(8):
+            optimizer.zero_grad()
+            model(torch.randn(16, 16)).square().mean().backward()
+            optimizer.step()
+    assert len(model.rates.unique(dim=0)) > 8
+    assert [one.kind for one in open_run(tmp_path / "run").model().findings() if one.kind == "symmetric-units"] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [adapted, biased])
 def test_rows_that_begin_at_zero_and_have_got_signs_or_nothing_yet_are_not_alike(

@@ -158,6 +158,10 @@ def _alike(seen: list[tuple[int, Units]]) -> list[int] | None:
     return None if kept is None else [seen[number][0] for number in kept]
 
 
+LEAST_UPDATE = 1e-5
+"""A share of the weights, by which updates have moved them in sum, that is more than rounding."""
+
+
 def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
     """Rows of a matrix are equal, and are so still at two steps with updates before them that have changed them."""
     shares: dict[str, dict[int, tuple[int, int]]] = {}
@@ -200,9 +204,15 @@ def _changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> int
     """At how many of the rows the parameter is another than at the first step.
 
     One tells nothing: of a matrix that begins at zero, Adam's first update leaves the signs of its gradients alone.
+    Nor do updates that are lost in rounding, where rows are compared.
     """
     column = evidence.find(module, None, "param", path)
     if column is None:
         return 0
     norms = evidence.column("l2_norm", column)
-    return int((norms[rows] != norms[0]).sum())
+    changed = norms[rows] != norms[0]
+    ratio = evidence.find(module, None, "param", path, "update_ratio")
+    if ratio is not None:
+        moved = np.nancumsum(evidence.column("mean", ratio)) >= LEAST_UPDATE
+        changed &= np.array([row > 0 and bool(moved[row - 1]) for row in rows])
+    return int(changed.sum())
