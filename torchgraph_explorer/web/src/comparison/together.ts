@@ -54,7 +54,7 @@ function* linesTogether(inputs: readonly SceneInput[]): Generator<void, readonly
   for (const input of inputs) yield void scenes.push(sceneOf(input));
   const {options} = inputs[0]!;
   const filled = scenes.filter(hasContent);
-  const scale = joined(filled.map((one) => one.scale), options, (ends) => leastOf(filled, ends));
+  const scale = joined(filled, options, (ends) => leastOf(filled, ends));
   const histories = inputs.map(({history}) => history);
   const grid = rowGrid(options.mode === 'bands' ? scale : barScale(histories, options), options.bins, histories.every(isWhole));
   return scenes.map((scene) => ({...scene, scale, grid}));
