@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from playwright.sync_api import Page, expect
 
-from tests.browser.page import Viewer
-from tests.browser.runs import BAD_TURN, TURNS
+from tests.browser.page import Viewer, expect_true
+from tests.browser.runs import BAD_TURN, TURNS, Recurrent, mean_square, watching
 from tests.browser.test_accessible import AXE, FOUND, LEFT_OUT
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.server.export import export_page
 
 NAME = "cell, head"
+
+APART = """(bar) => {
+  const parts = [...bar.querySelectorAll('.turn-slider > *, .calls-single')].map((one) => one.getBoundingClientRect());
+  const meets = (one, other) =>
+    one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+  const isApart = (one, i) => parts.slice(i + 1).every((other) => !meets(one, other));
+  return bar.scrollWidth <= bar.clientWidth && parts.every(isApart);
+}"""
 
 
 def drawn(page: Page) -> list[str]:
@@ -86,6 +95,20 @@ def test_calls_are_drawn_one_by_one_if_that_is_wanted_and_fold_again(viewer: Vie
     expect(viewer.node("cell#1")).to_be_visible()
     page.get_by_role("button", name="Fold repeated calls").click()
     expect(page.locator(".node")).to_have_count(4)
+
+
+def test_sliders_of_passes_and_calls_stand_apart_in_a_small_window(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = Recurrent()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(model, own_logdir, "passes"):
+        for _ in range(3):
+            mean_square(model(torch.randn(2, TURNS, 4))).backward()
+        optimizer.step()
+    own_viewer.page.set_viewport_size({"width": 480, "height": 300})
+    own_viewer.open("passes")
+    bar = own_viewer.page.locator(".calls-bar")
+    expect(bar.locator(".turn-slider")).to_have_count(2)
+    expect_true(bar, APART)
 
 
 def test_an_exported_page_folds_them_too(viewer: Viewer, loop: str, logdir: Path, tmp_path: Path) -> None:

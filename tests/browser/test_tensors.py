@@ -11,11 +11,14 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import FloatRect, Locator, expect
+from torch import nn
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.tables import thinned
+from torchgraph_explorer import Keep
 from torchgraph_explorer.record.tensors.reading import KeptTensor
 from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Kind, Role, Series
@@ -288,6 +291,17 @@ def test_what_cannot_be_negative_is_coloured_from_zero_on(viewer: Viewer, kept: 
     expect(least).to_have_text("0")
     look(viewer, kept, CONV, sample="mean")
     expect(least).to_contain_text("−")
+
+
+def test_where_nothing_is_finite_no_range_of_colours_is_told(own_viewer: Viewer, own_logdir: Path) -> None:
+    lost = nn.Linear(2, 2)
+    nn.init.constant_(lost.weight, torch.nan)
+    with runs.watching(lost, own_logdir, "lost", keep=Keep("*")):
+        lost(torch.ones(3, 2)).sum().backward()
+    look(own_viewer, "lost", tensor("", None, "param", "weight"))
+    legend = own_viewer.page.locator(".tensor-legend")
+    expect(legend).to_contain_text("nothing finite")
+    expect(legend.locator(".tensor-ramp")).to_have_count(0)
 
 
 def test_it_is_said_that_facts_are_of_more_than_the_picture_has(viewer: Viewer, kept: str) -> None:

@@ -21,13 +21,15 @@ export function ValueLegend({view, look, scale}: LegendProps): JSX.Element | nul
   const {part} = view;
   const inks = followInks().value;
   const {summary} = part;
-  const {low, high, isSigned} = scaleOf(part.bounds ?? summary, part, scale);
+  const bounds = part.bounds ?? summary;
+  const {low, high, isSigned} = scaleOf(bounds, part, scale);
   const ramp = isSigned ? inks.diverging : inks.sequential;
   if (summary.count === 0) return null;
   const [black, white] = look === 'grey' || look === 'rgb' ? lightRange(view, look) : [null, null];
   return (
     <div class="tensor-legend">
-      {(look === 'heat' || look === 'bars') && (
+      {bounds.low === null && <span class="dim">nothing finite</span>}
+      {bounds.low !== null && (look === 'heat' || look === 'bars') && (
         <span class="tensor-ramp" role="img" aria-label={rampText(scale, low, high, isSigned)}>
           <span>{scale === 'facet' ? 'least' : formatNumber(low)}</span>
           <i style={{background: `linear-gradient(to right, ${ramp.map(cssOf).join(', ')})`}} />

@@ -42,7 +42,7 @@ export function NetworkPage(): JSX.Element {
       <div class="pane-bar">
         <MenuButton />
         <ViewTabs />
-        <h2 class="tensor-title">Network</h2>
+        <h2 class="sr-only">Network</h2>
         <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} />
         <span class="dim" role="status">
           {found.length.toLocaleString('en')} of {rows.length.toLocaleString('en')} modules
