@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from tests.processes import SECONDS, answers, python, taken_port, torchgraph
 from tests.record.examples import flip, records, segment, write_small_run
+from tests.record.fuzzing import kept
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +82,19 @@ def test_info_says_what_a_run_holds(tmp_path: Path) -> None:
     assert model == {
         **{"model": "net", "class_name": "ResNet", "steps": 3, "first_step": 0, "last_step": 20, "series": 4},
         **{"calls": 3, "edges": 3, "graphs": 1, "sessions": 1, "finished": True, "notes": ["Nothing was lost."]},
+        **{"kept_steps": 0, "kept_tensors": 0},
     }
+
+
+def test_info_tells_what_was_kept_whole_and_what_of_it_is_damaged(tmp_path: Path) -> None:
+    kept(tmp_path)
+    assert "kept whole   8 tensors at 2 steps\n" in run("info", str(tmp_path)).stdout
+    file = segment(tmp_path).parent / "tensors/000000.tgraph"
+    flip(file, records(file.read_bytes())[-1] + 20)
+    assert "warning      segment tensors/000000.tgraph: record at byte" in run("info", str(tmp_path)).stdout
+    head = file.read_bytes()[:8] + (2).to_bytes(4, "little")
+    file.write_bytes(head + crc32(head).to_bytes(4, "little") + file.read_bytes()[16:])
+    assert "note         what was kept of tensors cannot be read: " in run("info", str(tmp_path)).stdout
 
 
 def test_info_tells_damage_once_and_as_a_sentence(tmp_path: Path) -> None:

@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.record.examples import other_session, segment, write, write_small_run
-from torchgraph_explorer.errors import RecordError
+from tests.record.fuzzing import kept
+from tests.server.asking import ask
+from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.record import folder
 from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
+from torchgraph_explorer.server.open_runs import Runs
+from torchgraph_explorer.server.routes import app
 
 
 def listen(place: Path) -> None:
@@ -51,16 +55,29 @@ ODD: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
-def test_what_is_no_segment_file_is_left_alone(make: Callable[[Path], object], tmp_path: Path) -> None:
+TOLD = {
+    "a folder": "it is a folder, no file",
+    "a link to nothing": "it is a link to 'nowhere', which is not there",
+    "a link to itself": "it is a link to '000007.tgraph', which is not there",
+    "a link to a folder": "it is a folder, no file",
+    "a file of a long number": None,
+    "a file of other figures": None,
+}
+
+
+@pytest.mark.filterwarnings("ignore:segment 000007")
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_no_segment_file_is_left_alone_and_told(name: str, tmp_path: Path) -> None:
     write_small_run(tmp_path / "run")
-    make(segment(tmp_path / "run", 7))
+    ODD[name](segment(tmp_path / "run", 7))
+    what = TOLD.get(name, "it is no file, but a pipe, a socket or a device")
+    told = () if what is None else (f"segment 000007.tgraph: {what}, and was skipped",)
     done = threading.Event()
 
     def read() -> None:
         assert [(info.models, info.error) for info in list_runs(tmp_path)] == [(("net",), None)]
         run = open_run(tmp_path / "run")
-        assert (len(run.model()), run.warnings) == (3, ())
+        assert (len(run.model()), run.warnings) == (3, told)
         write(tmp_path / "run", session=other_session("later"))
         assert run.refresh()
         done.set()
@@ -69,12 +86,41 @@ def test_what_is_no_segment_file_is_left_alone(make: Callable[[Path], object], t
     assert done.wait(20), "it hangs, or has failed"
 
 
+def test_a_run_without_a_file_is_a_row_that_says_so(tmp_path: Path) -> None:
+    segment(tmp_path / "run").mkdir(parents=True)
+    [info] = list_runs(tmp_path)
+    assert str(info.error).endswith("holds no record that can be read: 000000.tgraph: it is a folder, no file.")
+    asked = {"run": "run", "model": "net", "epoch": -1, "frames": 0, "series": 0}
+    answer = ask(app(Runs(tmp_path)), "/api/updates", asked)
+    assert (answer.status, "it is a folder, no file" in answer.json["error"]) == (422, True)
+    with pytest.raises(RecordError, match=r"000000\.tgraph: it is a folder, no file, and was skipped"):
+        open_run(tmp_path)
+
+
+def test_a_link_to_kept_tensors_that_are_not_there_is_told(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    tensors = segment(tmp_path).parent / "tensors"
+    tensors.mkdir()
+    (tensors / "000000.tgraph").symlink_to("elsewhere")
+    with pytest.warns(TorchgraphWarning, match="tensors/000000.tgraph: it is a link to 'elsewhere', which is not"):
+        assert len(open_run(tmp_path).model().kept.steps) == 0
+
+
+def test_kept_tensors_that_are_cut_off_are_told(tmp_path: Path) -> None:
+    kept(tmp_path)
+    file = segment(tmp_path).parent / "tensors/000000.tgraph"
+    file.write_bytes(file.read_bytes()[:-9])
+    os.utime(file, (0, 0))
+    with pytest.warns(TorchgraphWarning, match=r"tensors/000000.tgraph: record at byte \d+ is incomplete; its writer"):
+        assert open_run(tmp_path).model().kept.steps.tolist() == [0]
+
+
 def test_a_file_that_becomes_a_pipe_is_told_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_run(tmp_path)
     listed = folder.segment_files(segment(tmp_path).parent)
     segment(tmp_path).unlink()
     os.mkfifo(segment(tmp_path))
-    monkeypatch.setattr(folder, "segment_files", lambda _: listed)
+    monkeypatch.setattr(folder, "segment_files", lambda *_: listed)
     with pytest.raises(RecordError, match="is no file any more, but something else"):
         open_run(tmp_path)
 
@@ -177,6 +223,7 @@ def test_many_links_at_each_other_do_not_multiply(tmp_path: Path) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.filterwarnings("ignore:segment 00000")
 def test_a_writer_goes_on_beside_odd_files(tmp_path: Path) -> None:
     for number, make in enumerate(ODD.values()):
         segment(tmp_path, number).parent.mkdir(parents=True, exist_ok=True)

@@ -9,11 +9,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from torchgraph_explorer.cli.printing import shown
-from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 
 if TYPE_CHECKING:
     from torchgraph_explorer.record.model_record import ModelRecord
     from torchgraph_explorer.record.run_record import RunRecord
+    from torchgraph_explorer.record.tensors.reading import Kept
 
 
 def add_command(commands: Any) -> None:
@@ -49,6 +50,7 @@ def run_facts(run: RunRecord) -> dict[str, Any]:
 def _model_facts(model: ModelRecord) -> dict[str, Any]:
     steps, known = model.steps, [graph for graph in model.graph_ids.tolist() if graph >= 0]
     graph = model.graphs[known[-1]] if known else model.graphs[-1] if model.graphs else None
+    kept, refusal = _kept(model)
     return {
         "model": model.name,
         "class_name": model.session.class_name,
@@ -60,9 +62,19 @@ def _model_facts(model: ModelRecord) -> dict[str, Any]:
         "edges": len(graph.edges) if graph else 0,
         "graphs": len(model.graphs),
         "sessions": len(model.sessions),
+        "kept_steps": len(kept.steps) if kept else 0,
+        "kept_tensors": len(kept.series) if kept else 0,
         "finished": model.finished is not None,
-        "notes": [*model.notes, *(model.finished.notes if model.finished else ())],
+        "notes": [*model.notes, *(model.finished.notes if model.finished else ()), *refusal],
     }
+
+
+def _kept(model: ModelRecord) -> tuple[Kept | None, tuple[str, ...]]:
+    """What was kept of a model, or why that cannot be read."""
+    try:
+        return model.kept, ()
+    except RecordError as refusal:
+        return None, (f"what was kept of tensors cannot be read: {refusal}",)
 
 
 def _as_text(facts: dict[str, Any]) -> str:
@@ -83,11 +95,17 @@ def _as_text(facts: dict[str, Any]) -> str:
             f"calls        {model['calls']:,}",
             f"edges        {model['edges']:,}",
             f"graphs       {model['graphs']:,}",
+            *_kept_lines(model),
             f"state        {'finished' if model['finished'] else 'open, or ended without closing'}",
             *(f"note         {note}" for note in model["notes"]),
         ]
     lines += [f"warning      {warning}" for warning in facts["warnings"]]
     return "\n".join(map(shown, lines))
+
+
+def _kept_lines(model: dict[str, Any]) -> list[str]:
+    steps, tensors = model["kept_steps"], model["kept_tensors"]
+    return [f"kept whole   {tensors:,} tensors at {steps:,} steps"] if steps else []
 
 
 def _moment(seconds: float) -> str:

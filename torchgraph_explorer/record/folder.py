@@ -75,7 +75,13 @@ class ListedSegment(NamedTuple):
 
 
 class Folder(Protocol):
-    """Where the segments of a run are."""
+    """Where the segments of a run are.
+
+    Attributes:
+        odd: What has the name of a segment and is no file, as of the latest listing: a sentence on each.
+    """
+
+    odd: tuple[str, ...]
 
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order."""
@@ -89,10 +95,15 @@ class LocalFolder:
 
     def __init__(self, run_dir: Path, *, part: str = "") -> None:
         self._run_dir, self._path = run_dir, plugin_folder(run_dir, part)
+        self._part = f"{part}/" if part else ""
+        self.odd: tuple[str, ...] = ()
 
     def files(self) -> list[SegmentFile]:
         """The segment files there are now, in order; none if the folder is gone."""
-        return segment_files(self._path)
+        odd: list[Path] = []
+        found = segment_files(self._path, odd)
+        self.odd = tuple(f"segment {self._part}{path.name}: {_told_of_odd(path)}, and was skipped" for path in odd)
+        return found
 
     def of_tensors(self) -> LocalFolder:
         """Where the segments of the run's kept tensors are."""
@@ -214,11 +225,20 @@ def _key(folder: str | Path) -> _Key:
 
 
 def _listed_segments(folder: Path) -> list[ListedSegment]:
-    """The segments in `folder`; if it cannot be listed, one that raises the reason when it is read."""
+    """The segments in `folder`; if it has none that can be listed, one that raises the reason when it is read."""
+    odd: list[Path] = []
     try:
-        return [_listed(file) for file in segment_files(folder)]
+        found = [_listed(file) for file in segment_files(folder, odd)]
     except RecordError as refusal:
-        return [ListedSegment(str(folder), 0, 0.0, partial(_refusing, refusal))]
+        return [_refused(folder, refusal)]
+    if found or not odd:
+        return found
+    what = f"{min(odd).name}: {_told_of_odd(min(odd))}"
+    return [_refused(folder, RecordError(f"{folder} holds no record that can be read: {what}."))]
+
+
+def _refused(folder: Path, refusal: RecordError) -> ListedSegment:
+    return ListedSegment(str(folder), 0, 0.0, partial(_refusing, refusal))
 
 
 @contextmanager
@@ -231,16 +251,41 @@ def _listed(file: SegmentFile) -> ListedSegment:
     return ListedSegment(str(file.path), file.size, file.modified, partial(reading, file.path))
 
 
-def segment_files(folder: Path) -> list[SegmentFile]:
-    """The segment files in `folder`, by number. Other files and folders are ignored."""
+def segment_files(folder: Path, odd: list[Path] | None = None) -> list[SegmentFile]:
+    """The segment files in `folder`, by number. Other files and folders are ignored.
+
+    `odd`, if given, gets what has the name of a segment and is no file.
+    """
     try:
         paths = [path for path in folder.iterdir() if segment_number(path.name) is not None]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise unreadable(folder, error) from error
-    found = [file for path in paths if (file := _segment_file(path))]
+    found: list[SegmentFile] = []
+    for path in paths:
+        file = _segment_file(path)
+        if file is not None:
+            found.append(file)
+        elif odd is not None and os.path.lexists(path):
+            odd.append(path)
     return sorted(found, key=lambda file: (file.number, file.name))
+
+
+def _told_of_odd(path: Path) -> str:
+    """What is at `path`, where a file is expected."""
+    if path.is_dir():
+        return "it is a folder, no file"
+    if path.is_symlink() and not _exists(path):
+        return f"it is a link to {str(path.readlink())!r}, which is not there"
+    return "it is no file, but a pipe, a socket or a device"
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a link to itself
+        return False
 
 
 def segment_number(name: str) -> int | None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.record.folder import SegmentFile
+from torchgraph_explorer.record.scan import Scanner
 
 MOST = 64
 """Sentences about damage that are kept; further ones are only counted."""
+
+_STALE_SECONDS = 60.0
+"""An incomplete record is reported as such when its file has not grown for this long."""
 
 
 class Notices:
@@ -59,3 +65,15 @@ def _counted(count: int, what: str) -> str:
     if count == 1:
         return f"1 {what} of unknown kind is"
     return f"{count:,} {what if what.endswith('s') else f'{what}s'} of unknown kind are"
+
+
+def note_a_torn_end(file: SegmentFile, scanner: Scanner, notices: Notices, *, part: str = "") -> None:
+    """Note that a file ends within a record, which has been read that far, unless it may still be written."""
+    if scanner.position < file.size and not scanner.is_lost and time.time() - file.modified > _STALE_SECONDS:
+        what = f"record at byte {scanner.position} is incomplete; its writer was interrupted"
+        notices.add(f"segment {part}{file.name}: {what}")
+
+
+def note_size(file: SegmentFile, notices: Notices, *, part: str = "") -> None:
+    """Note that a file is larger than a segment can be."""
+    notices.add(f"segment {part}{file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped")

@@ -45,7 +45,13 @@ def is_url(path: str) -> bool:
 
 
 class RemoteFolder:
-    """The segments of a run folder at a URL, each copied to this machine as it appears."""
+    """The segments of a run folder at a URL, each copied to this machine as it appears.
+
+    Attributes:
+        odd: Nothing: stores have files alone.
+    """
+
+    odd: tuple[str, ...] = ()
 
     def __init__(self, url: str, *, part: str = "") -> None:
         self._url = url

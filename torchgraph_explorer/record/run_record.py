@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,15 +17,12 @@ from torchgraph_explorer.record.known_series import KnownSeries
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.index import KeptIndex
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
-
-_STALE_SECONDS = 60.0
-"""An incomplete record is reported as such when its file has not grown for this long."""
 
 
 @dataclass(slots=True)
@@ -138,6 +134,8 @@ class RunRecord:
 
     def _update(self, *, at_once: bool = False) -> bool:
         files = self._folder.files()
+        for told in self._folder.odd:
+            self._notices.add(told)
         is_replaced = self._forget_if_replaced(files)
         has_records = [self._read_segment(file) for file in files]
         has_frames = [model.settle(at_once=at_once) for model in self._models.values()]  # also those held back before
@@ -174,9 +172,7 @@ class RunRecord:
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
         segment.file = file
         if file.size > SEGMENT_BYTES:
-            self._notices.add(
-                f"segment {file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped"
-            )
+            note_size(file, self._notices)
             return False
         is_new = False
         if file.size > segment.scanned:
@@ -185,7 +181,7 @@ class RunRecord:
                     self._take(segment, found, read)
                     is_new = True
             segment.scanned = file.size
-        self._note_a_torn_end(segment)
+        note_a_torn_end(file, segment.scanner, self._notices)
         return is_new
 
     def _take(self, segment: _Segment, found: ScannedRecord, read: ReadAt) -> None:
@@ -244,13 +240,6 @@ class RunRecord:
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
         self._models[session.model].begin(session)
         segment.session = session.model, session.id
-
-    def _note_a_torn_end(self, segment: _Segment) -> None:
-        scanner, file = segment.scanner, segment.file
-        if scanner.position < file.size and not scanner.is_lost and time.time() - file.modified > _STALE_SECONDS:
-            self._notices.add(
-                f"segment {file.name}: record at byte {scanner.position} is incomplete; its writer was interrupted"
-            )
 
 
 def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:

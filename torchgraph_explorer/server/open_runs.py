@@ -189,7 +189,7 @@ class Runs:
 
 def _open(place: str, name: str) -> RunRecord:
     folder = RemoteFolder(place) if is_url(place) else LocalFolder(Path(place))
-    if not folder.files():
+    if not folder.files() and not folder.odd:
         raise _no_such_run(name)
     return RunRecord(folder, name=name, path=place)
 

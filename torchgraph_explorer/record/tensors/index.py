@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.folder import Folder, SegmentFile, reading
+from torchgraph_explorer.record.folder import TENSORS, Folder, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import (
@@ -20,7 +20,7 @@ from torchgraph_explorer.record.limits import (
     SEGMENT_BYTES,
     TENSOR_GRAPH_BYTES,
 )
-from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
@@ -29,6 +29,9 @@ from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
 """`Series.key`."""
+
+_PART = f"{TENSORS}/"
+"""What sentences say before the name of a segment."""
 
 TENSORS_REMEMBERED = 1 << 16
 """Tensors in all the layouts that stay decoded. The latest layout stays however many it has."""
@@ -175,6 +178,8 @@ class KeptIndex:
     def _update(self) -> bool:
         """Read what is new; True if anything has changed."""
         files = {file.name: file for file in self._folder.files()}
+        for told in self._folder.odd:
+            self._notices.add(told)
         is_replaced = any(
             name not in files or files[name].inode != known.file.inode or files[name].size < known.scanned
             for name, known in self._segments.items()
@@ -186,13 +191,18 @@ class KeptIndex:
     def _read_segment(self, file: SegmentFile) -> bool:
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
         segment.file = file
-        if file.size == segment.scanned or file.size > SEGMENT_BYTES:
+        if file.size > SEGMENT_BYTES:
+            note_size(file, self._notices, part=_PART)
+            return False
+        if file.size == segment.scanned:
+            note_a_torn_end(file, segment.scanner, self._notices, part=_PART)
             return False
         before = len(segment.records)
         with reading(file.path) as read:
             while (found := segment.scanner.next(read, file.size)) is not None:
                 self._take(segment, found)
         segment.scanned = file.size
+        note_a_torn_end(file, segment.scanner, self._notices, part=_PART)
         return len(segment.records) > before
 
     def _take(self, segment: _Segment, found: ScannedRecord) -> None:
@@ -203,7 +213,7 @@ class KeptIndex:
         except DamageError:
             is_sound = False
         if not is_sound:
-            place = f"segment tensors/{segment.file.name}: record at byte {found.offset}"
+            place = f"segment {_PART}{segment.file.name}: record at byte {found.offset}"
             self._notices.add(f"{place} is damaged and was skipped")
 
     def _took(self, segment: _Segment, found: ScannedRecord, head: pb.Head) -> bool:
