@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,9 +20,10 @@ from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
-from tests.record.examples import GRAPH, SERIES, frame, write
+from tests.record.examples import GRAPH, SERIES, frame, records, segment, write
 from torchgraph_explorer import TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
+from torchgraph_explorer.record import record_pb2 as pb
 
 SOON_SECONDS = 2.0
 """How long a new step may take until it is on show."""
@@ -181,6 +183,30 @@ UNREADABLE = {
     "empty": b"",
     "zeros": bytes(4096),
 }
+
+
+def test_a_run_that_has_lost_its_steps_shows_nothing_of_before(
+    own_viewer: Viewer, own_logdir: Path, training: Training
+) -> None:
+    training.steps(2)
+    own_viewer.open("live", pin="0.0#0")
+    strip = own_viewer.chart("0, output, value")
+    expect(strip.locator("canvas").first).to_be_visible()
+    training.watcher.close()
+    cut_before_frames(segment(own_logdir / "live"))
+    expect(own_viewer.page.get_by_role("contentinfo", name="Step")).to_contain_text("No step recorded yet")
+    strip = own_viewer.chart("0, output, value")
+    expect(strip).to_contain_text("no step")
+    expect(strip.locator("canvas").first).not_to_be_visible()
+
+
+def cut_before_frames(file: Path) -> None:
+    data = file.read_bytes()
+    heads = {at: int.from_bytes(data[at + 8 : at + 12], "little") for at in records(data)}
+    first = next(
+        at for at, size in heads.items() if pb.Head.FromString(data[at + 24 : at + 24 + size]).HasField("frame")
+    )
+    os.truncate(file, first)
 
 
 def test_runs_that_cannot_be_read_do_not_harm_the_others(

@@ -59,8 +59,9 @@ export function Strip({name, history, chosen = history, setting, band, together}
   );
   // Not that of the scene, which takes long to work out.
   const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins, shared.value ? shared.value.room() : roomOf(history.value)));
+  const missing = useComputed(() => (setting.frames.value.steps.length === 0 ? 'no step' : 'loading'));
   const summary = useMemo(
-    () => computed(() => (history.value === null ? `${name}: loading` : summaryOf(name, history.value, setting.frames.value.steps))),
+    () => computed(() => (history.value === null ? `${name}: ${missing.value}` : summaryOf(name, history.value, setting.frames.value.steps))),
     [name, history], // of an input the name is known when the graph has come
   );
   const pointed = useComputed(() => frameOf(setting.pointed.value, setting));
@@ -70,7 +71,7 @@ export function Strip({name, history, chosen = history, setting, band, together}
   return (
     <div
       ref={box}
-      class="strip"
+      class={history.value === null ? 'strip is-loading' : 'strip'}
       style={{height: `${layout.value.height}px`}}
       tabIndex={0}
       role="slider"
@@ -83,7 +84,7 @@ export function Strip({name, history, chosen = history, setting, band, together}
       <canvas ref={canvases.slice} aria-hidden="true" />
       <Marker class="strip-chosen" frame={setting.frame} axis={setting.axis} layout={layout} />
       <Marker class="strip-crosshair" frame={pointed} axis={setting.axis} layout={layout} />
-      {history.value === null && <span class="strip-loading">loading …</span>}
+      {history.value === null && <span class="strip-loading">{missing.value === 'loading' ? 'loading …' : missing}</span>}
     </div>
   );
 }

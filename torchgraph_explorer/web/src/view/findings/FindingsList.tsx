@@ -11,6 +11,7 @@ import {kindsText, worst} from '../../findings/roots';
 import type {Root} from '../../findings/roots';
 import {SeverityIcon} from './SeverityIcon';
 import * as choices from '../state/choices';
+import {connection} from '../state/runs';
 import * as shown from '../state/shown';
 import {found, roots} from './found';
 import {goToFinding} from './goToFinding';
@@ -59,6 +60,7 @@ function Nothing({found: now}: {found: Findings | null}) {
       </p>
     );
   }
+  if (now === null && connection.value === 'missing') return null;
   if (now === null || (now.looked_at === null && !now.is_complete)) return <p class="findings-none dim">Looking for findings …</p>;
   if (now.looked_at === null) return <p class="findings-none dim">No findings: no step was recorded{shown.isOver.value ? '' : ' yet'}.</p>;
   return (

@@ -38,11 +38,12 @@ function reason(): Reason {
   if (runs.length === 0) return {title: `No run in the folder ${server.logdir.value} yet`, text: <NoRunHelp />};
   const run = runs.find((one) => one.run === choices.run.value);
   if (!run) return {title: `There is no run ${choices.run.value}`, text: 'Choose another one above.'};
-  if (run.error) return {title: 'This run cannot be read in full', text: run.error};
+  if (run.error) return {title: `This run cannot be read${run.models.length > 0 ? ' in full' : ''}`, text: run.error};
   if (run.models.length === 0) return {title: 'No model in this run yet', text: 'It appears when watch() has been called.'};
   if (!data) return delay();
   if (data.steps.length === 0) return {title: shown.isOver.value ? 'No step was recorded' : 'No step recorded yet', text: <NoStepHelp data={data} />};
-  if (data.graphs.length === 0) return {title: shown.isOver.value ? 'No graph was recorded' : 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
+  if (data.graphs.length === 0 && shown.isOver.value) return {title: 'The graph is missing', text: 'The record has steps and no graph: it is damaged, or a part of it is gone.'};
+  if (data.graphs.length === 0) return {title: 'No graph yet', text: 'The graph is traced in the first recorded step; this run has none so far.'};
   return {title: 'Loading the graph…', text: ''};
 }
 
