@@ -14,7 +14,7 @@ from zlib import crc32
 import pytest
 
 from tests.processes import SECONDS, answers, python, taken_port, torchgraph
-from tests.record.examples import flip, records, segment, write_small_run
+from tests.record.examples import SERIES, flip, other_session, records, segment, write, write_small_run
 from tests.record.fuzzing import kept
 
 pytestmark = pytest.mark.slow
@@ -62,6 +62,14 @@ WRONG = {
     "no run": (["info", "nowhere"], "torchgraph: nowhere does not exist."),
     "not a run": (["info", "tests/layout"], "torchgraph: tests/layout is no run"),
     "unknown store": (["info", "nope://bucket"], "torchgraph: nope://bucket cannot be opened"),
+    "no run given": (["check", ""], "argument RUN: it is empty; perhaps a variable of your shell is not set"),
+    "no folder given": (["serve", " "], "argument LOGDIR: it is empty"),
+    "no output given": (["export", "tests", "-o", ""], "argument -o/--output: it is empty"),
+    "no address given": (["serve", ".", "--host", ""], "argument --host: it is empty"),
+    "unknown store to serve": (["serve", "nope://bucket"], "torchgraph: nope://bucket cannot be opened"),
+    "steps in words": (["demo", "--steps", "many"], "'many' is no whole number; give one such as 100"),
+    "megabytes in words": (["export", "tests", "-o", "x", "--tensors", "all"], "'all' is no number; give one such as"),
+    "no case": (["explore", "pyproject.toml"], "pyproject.toml is no case, which is an .npz file."),
     "no steps": (["demo", "--steps", "0", "--no-serve"], "cannot train for 0 steps"),
 }
 
@@ -72,6 +80,19 @@ def test_a_mistake_is_said_without_a_traceback(arguments: list[str], message: st
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_of_several_models_it_is_said_how_to_choose_one(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    write(tmp_path, SERIES, session=other_session("critic", model="the critic"))
+    for command in (["xray", str(tmp_path), "-o", str(tmp_path / "x.svg")], ["diff", str(tmp_path), str(tmp_path)]):
+        assert "2 models. Choose one with --model net or --model 'the critic'." in run(*command).stderr
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that nobody can write to")
+def test_a_demo_that_cannot_record_says_so() -> None:
+    done = run("demo", "--logdir", "/proc/nowhere", "--steps", "1", "--no-serve")
+    assert (done.returncode, "so nothing was recorded. Pass another --logdir." in done.stderr) == (2, True)
 
 
 def test_info_says_what_a_run_holds(tmp_path: Path) -> None:

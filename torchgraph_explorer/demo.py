@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -141,6 +142,10 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
             watcher.log({"loss": loss, "images": training.seen})
             progress.update(task, advance=1, loss=f"loss {loss:.4f}")
     print(f"Recognises {accuracy(model, digits[-HELD_OUT:]):.0%} of {HELD_OUT} digits it has not seen.")
+    if not serve and "://" not in logdir and not Path(watcher.run_dir or "").is_dir():  # its folder was refused
+        raise TorchgraphError(
+            f"{watcher.run_dir} could not be written, so nothing was recorded. Pass another --logdir."
+        )
     if not (serve and is_interactive()):  # else the viewer stays
         print(f"Look at the run with: torchgraph serve {shlex.quote(logdir)}")
     return str(watcher.run_dir)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,14 @@ def test_a_damaged_case_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "case.npz").write_bytes(data)
     with pytest.raises(RecordError, match="is no case, or is damaged"):
         load(tmp_path / "case.npz")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_no_case_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "case.npz")
+    for place in (tmp_path, tmp_path / "case.npz"):
+        with pytest.raises(RecordError, match=r"is no case, which is an \.npz file"):
+            load(place)
 
 
 def test_an_estimate_of_numbers_that_are_not_finite_warns_of_nothing() -> None:

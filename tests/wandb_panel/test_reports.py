@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.wandb_panel.conftest import Online
+from torchgraph_explorer.cli import main
 from torchgraph_wandb.presets import preset_name
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wandb")]  # one training online, and one process that has wandb
@@ -63,3 +64,8 @@ def test_a_saved_report_holds_the_chart_and_the_page(online: Online) -> None:
 def test_publishing_again_says_the_same_preset(online: Online) -> None:
     said = online.torchgraph("wandb", "publish", "--entity", "ent", "--server", online.backend.address)
     assert said.strip().splitlines()[-1] == f"ent/{preset_name()}"
+
+
+def test_publishing_to_nobody_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wandb", "publish", "--entity", ""]) == 2
+    assert "--entity is empty. Name the user or team" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_rules, own_rules
+from torchgraph_explorer.cli.options import add_rules, given, own_rules
 from torchgraph_explorer.cli.printing import shown
 
 
@@ -15,7 +15,9 @@ def add_command(commands: Any) -> None:
     """Register the command."""
     description = "Say what is wrong in a run, where, and since when."
     parser = commands.add_parser("check", help=description, description=description)
-    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument(
+        "run", type=given, metavar="RUN", help="folder or URL of a run, or a folder with exactly one run"
+    )
     parser.add_argument(
         "--model", action="append", metavar="NAME", help="a model to check; can be repeated (default: all)"
     )

@@ -6,15 +6,15 @@ import argparse
 import sys
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_address
+from torchgraph_explorer.cli.options import add_address, given, whole
 
 
 def add_command(commands: Any) -> None:
     """Register the command."""
     description = "Train a small residual network on handwritten digits and show it live."
     parser = commands.add_parser("demo", help=description, description=description)
-    parser.add_argument("--logdir", default="runs", help="folder of runs (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=600, help="training steps (default: %(default)s)")
+    parser.add_argument("--logdir", type=given, default="runs", help="folder of runs (default: %(default)s)")
+    parser.add_argument("--steps", type=whole, default=600, help="training steps (default: %(default)s)")
     parser.add_argument("--broken", action="store_true", help="a network with three faults, which are found")
     parser.add_argument("--no-serve", action="store_true", help="only record, without the live viewer")
     add_address(parser, host=False)

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from torchgraph_explorer.cli.options import chosen_model, given
 from torchgraph_explorer.cli.printing import shown
 
 
@@ -14,7 +15,9 @@ def add_command(commands: Any) -> None:
     description = "Say where two runs part, and how they differ."
     parser = commands.add_parser("diff", help=description, description=description)
     for name in ("run_a", "run_b"):
-        parser.add_argument(name, metavar=name.upper(), help="folder or URL of a run, or a folder with exactly one run")
+        parser.add_argument(
+            name, type=given, metavar=name.upper(), help="folder or URL of a run, or a folder with exactly one run"
+        )
     parser.add_argument("--model", metavar="NAME", help="the model to compare (default: the only one)")
     parser.add_argument(
         "--rename",
@@ -31,9 +34,11 @@ def add_command(commands: Any) -> None:
 def _diff(options: argparse.Namespace) -> int:
     from torchgraph_explorer.comparison.matching import parse_rules
     from torchgraph_explorer.comparison.report import as_json, as_text
-    from torchgraph_explorer.run import compare
+    from torchgraph_explorer.run import compare, open_run
 
-    found = compare(options.run_a, options.run_b, model=options.model, rename=parse_rules("\n".join(options.rename)))
+    run_a = open_run(options.run_a)
+    model = chosen_model(run_a, options.model)
+    found = compare(run_a, options.run_b, model=model, rename=parse_rules("\n".join(options.rename)))
     if options.json:
         print(json.dumps(as_json(found), indent=2))
     else:

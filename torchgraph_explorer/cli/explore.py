@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_address
+from torchgraph_explorer.cli.options import add_address, given
 
 
 def add_command(commands: Any) -> None:
@@ -14,6 +14,7 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("explore", help=description, description=description)
     parser.add_argument(
         "case",
+        type=given,
         metavar="CASE",
         help="FILE.py:FUNCTION, a function that returns a model, its inputs and a function from output to loss; "
         "or case.npz, a saved case, which is shown without its model",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_rules, own_rules
+from torchgraph_explorer.cli.options import add_rules, given, number, own_rules, whole
 
 
 def add_command(commands: Any) -> None:
@@ -14,27 +14,28 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("export", help=description, description=description)
     parser.add_argument(
         "runs",
+        type=given,
         metavar="RUN",
         nargs="+",
         help="folder or URL of a run, or a folder with exactly one run; of several, the others are compared with the "
         "first",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="PAGE", help="the HTML file to write")
+    parser.add_argument("-o", "--output", type=given, required=True, metavar="PAGE", help="the HTML file to write")
     parser.add_argument(
         "--steps",
-        type=int,
+        type=whole,
         default=100,
         help="the most steps: the first, the last, and others spaced evenly (default: %(default)s)",
     )
     parser.add_argument(
         "--series",
-        type=int,
+        type=whole,
         help="the most series: first those of the model itself, then of deeper modules; series with the same "
         "numbers count once (default: as many as fit into a page of 2 MB)",
     )
     parser.add_argument(
         "--tensors",
-        type=float,
+        type=number,
         nargs="?",
         const=10.0,
         default=0.0,

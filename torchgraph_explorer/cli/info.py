@@ -8,6 +8,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from torchgraph_explorer.cli.options import given
 from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 
@@ -21,7 +22,9 @@ def add_command(commands: Any) -> None:
     """Register the command."""
     description = "Print what a run contains."
     parser = commands.add_parser("info", help=description, description=description)
-    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
+    parser.add_argument(
+        "run", type=given, metavar="RUN", help="folder or URL of a run, or a folder with exactly one run"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(act=_info)
 

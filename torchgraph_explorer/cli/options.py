@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import TYPE_CHECKING
+
+from torchgraph_explorer.errors import OptionError
 
 if TYPE_CHECKING:
     from torchgraph_explorer.findings.own_rules import OwnRule
+    from torchgraph_explorer.record.run_record import RunRecord
 
 LAST_PORT = 65535
+
+_QUOTED = 40
+"""Characters of a wrong value that a message repeats at most."""
+
+
+def given(text: str) -> str:
+    """An argument that is not empty: an empty path would be the folder one is in, and an empty host every address."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; perhaps a variable of your shell is not set")
+    return text
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is no whole number; give one such as 100") from None
+
+
+def number(text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is no number; give one such as 10 or 2.5") from None
+
+
+def chosen_model(run: RunRecord, name: str | None) -> str | None:
+    """The name of the model that is meant; None for the only one."""
+    if name is None and len(run.models) > 1:
+        choices = " or ".join(f"--model {shlex.quote(one)}" for one in run.models)
+        raise OptionError(f"Run {run.name!r} holds {len(run.models)} models. Choose one with {choices}.")
+    return name
 
 
 def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
@@ -16,6 +54,7 @@ def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
     if host:
         parser.add_argument(
             "--host",
+            type=given,
             default="127.0.0.1",
             help="address to listen on; 0.0.0.0: other machines too, with an access token (default: %(default)s)",
         )
@@ -29,14 +68,18 @@ def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any")
+    if not text.isdecimal() or len(text) > _QUOTED or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(
+            f"{text[:_QUOTED]!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any"
+        )
     return int(text)
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add `--rules`."""
-    parser.add_argument("--rules", metavar="FILE", help="a Python file with rules of your own, in a list RULES")
+    parser.add_argument(
+        "--rules", type=given, metavar="FILE", help="a Python file with rules of your own, in a list RULES"
+    )
 
 
 def own_rules(options: argparse.Namespace) -> tuple[OwnRule, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgraph_explorer.browser import browse
-from torchgraph_explorer.cli.options import add_address, add_rules, own_rules
+from torchgraph_explorer.cli.options import add_address, add_rules, given, number, own_rules
 from torchgraph_explorer.errors import NotFoundError
 
 
@@ -17,11 +17,12 @@ def add_command(commands: Any) -> None:
     description = "Show the runs in a folder, even while a training is writing there."
     parser = commands.add_parser("serve", help=description, description=description)
     parser.add_argument(
-        "logdir", metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
+        "logdir", type=given, metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
     )
     add_rules(parser)
     parser.add_argument(
         "--view",
+        type=given,
         action="append",
         default=[],
         metavar="FILE.py",
@@ -30,7 +31,7 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--view-seconds",
-        type=float,
+        type=number,
         default=20.0,
         metavar="SECONDS",
         help="how long such a function may take (default: %(default)g)",
@@ -41,11 +42,13 @@ def add_command(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     from torchgraph_explorer.own_views.views import Views
-    from torchgraph_explorer.record.remote import is_url
+    from torchgraph_explorer.record.remote import is_url, require_store
     from torchgraph_explorer.server.process import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
         raise NotFoundError(f"{options.logdir} is not a folder. Name the folder that watch(logdir=...) writes to.")
+    if is_url(options.logdir):
+        require_store(options.logdir)
     views = Views(options.view, seconds=options.view_seconds) if options.view else None
     server = listen(options.logdir, host=options.host, port=options.port, rules=own_rules(options), views=views)
     if options.port not in (0, server.port):

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from torchgraph_explorer.cli.options import chosen_model, given
+
 
 def add_command(commands: Any) -> None:
     """Register the command."""
@@ -13,8 +15,10 @@ def add_command(commands: Any) -> None:
 
     description = "Draw the whole training in one picture: modules by steps, coloured by a statistic."
     parser = commands.add_parser("xray", help=description, description=description)
-    parser.add_argument("run", metavar="RUN", help="folder or URL of a run, or a folder with exactly one run")
-    parser.add_argument("-o", "--output", required=True, metavar="PICTURE", help="the SVG file to write")
+    parser.add_argument(
+        "run", type=given, metavar="RUN", help="folder or URL of a run, or a folder with exactly one run"
+    )
+    parser.add_argument("-o", "--output", type=given, required=True, metavar="PICTURE", help="the SVG file to write")
     parser.add_argument(
         "--statistic", choices=STATISTIC_NAMES, help="what colours mean (default: the first one that was recorded)"
     )
@@ -35,7 +39,7 @@ def _xray(options: argparse.Namespace) -> None:
             "turns that into other formats."
         )
     run = open_run(options.run)
-    model = run.model(options.model)
+    model = run.model(chosen_model(run, options.model))
     found = () if options.no_findings else model.findings()
     marks = [XrayMark(one.module, one.step, one.severity, one.text) for one in found]
     picture = xray_svg(model, options.statistic, marks=marks, title=f"{run.name}, {model.name}")

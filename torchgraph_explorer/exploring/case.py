@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -120,11 +121,13 @@ def load(path: str | os.PathLike[str]) -> Case:
         NotFoundError: There is no such file.
         RecordError: It is no case, is damaged, or a newer release wrote it.
     """
+    if not os.path.lexists(path):
+        raise NotFoundError(f"There is no file {os.fspath(path)}. session.save('case.npz') writes one.")
+    if not _is_archive(Path(path)):
+        raise RecordError(f"{os.fspath(path)} is no case, which is an .npz file. session.save('case.npz') writes one.")
     try:
         with np.load(path, allow_pickle=False) as file:
             return _read(file)
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {os.fspath(path)}. session.save('case.npz') writes one.") from None
     except RecordError:
         raise
     except Exception as fault:  # numpy, zipfile, json and what unpacks have many ways to say that a file is damaged
@@ -132,6 +135,14 @@ def load(path: str | os.PathLike[str]) -> Case:
             f"{os.fspath(path)} is no case, or is damaged ({type(fault).__name__}: {fault}). "
             f"session.save('case.npz') writes cases."
         ) from fault
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether it is a file, since opening a pipe would wait for its writer, and is packed as numpy's archives are."""
+    try:
+        return path.is_file() and zipfile.is_zipfile(path)
+    except OSError:  # it may not be read
+        return False
 
 
 def _read(file: Any) -> Case:

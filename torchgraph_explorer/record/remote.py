@@ -44,6 +44,15 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def require_store(url: str) -> None:
+    """Refuse a URL that nothing here can read. The store itself is not asked.
+
+    Raises:
+        RecordError: As `list_remote_segments`.
+    """
+    _file_system(url)
+
+
 class RemoteFolder:
     """The segments of a run folder at a URL, each copied to this machine as it appears.
 

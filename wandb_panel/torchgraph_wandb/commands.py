@@ -32,6 +32,8 @@ def _publish(options: argparse.Namespace) -> None:
 
     from torchgraph_wandb.presets import PresetOwner, publish_chart, published_preset
 
+    if not options.entity.strip():
+        raise OptionError("--entity is empty. Name the user or team of W&B that will own the preset.")
     server = options.server or wandb.setup().settings.base_url
     owner = PresetOwner(str(server).rstrip("/"), options.entity)
     if options.access is not None and published_preset(owner) is not None:
