@@ -28,6 +28,7 @@ ALLOWED = {
     # Graphviz has state of its own, once for the process.
     "torchgraph_explorer/layout/dot.py:_graphviz": "a lock: Graphviz can do one layout at a time",
     "torchgraph_explorer/layout/placing.py:_placing": "a lock: a layout that is asked for twice is made once",
+    "torchgraph_explorer/exploring/products.py:_level": "a lock: torch has one level of dual numbers in a process",
     # Caches of pure functions. They change no result.
     "torchgraph_explorer/capture/call_stack.py:_is_running_in_c": "looks up a compiled function once",
     "torchgraph_explorer/capture/gradient_hooks.py:series_key": "the same tuple for the same series, step after step",

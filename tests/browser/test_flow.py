@@ -245,6 +245,14 @@ OVERLAPPING = """(all) => {
 }"""
 
 
+def test_the_maps_are_in_sight_in_a_small_window(flow: Open, page: Tab) -> None:
+    page.set_viewport_size({"width": 480, "height": 300})
+    flow(*digits())
+    card = page.locator(".flow-card").first
+    expect_true(card, "(card) => card.getBoundingClientRect().top < innerHeight / 2")
+    expect_true(page.locator(".flow-main"), "(main) => main.scrollWidth <= main.clientWidth")
+
+
 def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Open) -> None:
     model = nn.Sequential()
     for number in range(3):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 
 from tests.exploring.models import FLOWS, Attention, Convolutions, Flow, UsedBefore, mlp
+from torchgraph_explorer.exploring import products
 from torchgraph_explorer.exploring.session import Session
 
 FLOW = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS.keys())
@@ -159,3 +162,30 @@ def test_progress_is_told_and_can_cancel() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         session.matrix("0", "2", progress=cancel)
+
+
+def test_sessions_in_several_threads_take_turns_with_forward_mode_derivatives() -> None:
+    began, ends, found = threading.Event(), threading.Event(), list[object]()
+    tensor: Any = SimpleNamespace(value=torch.ones(1), place=None)
+
+    def wait(_visit: Any) -> None:
+        began.set()
+        assert ends.wait(20)
+
+    def push() -> None:
+        found.append(products.push_forward(tensor, torch.ones(1), [], rerun=wait))
+
+    def prepare() -> None:
+        products.prepare()
+        found.append("prepared")
+
+    first, second = threading.Thread(target=push), threading.Thread(target=prepare)
+    first.start()
+    assert began.wait(20)
+    second.start()
+    second.join(0.05)
+    assert second.is_alive()
+    ends.set()
+    first.join(20)
+    second.join(20)
+    assert found == [[], "prepared"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
@@ -27,6 +29,16 @@ MOST_BATCHED = 64
 
 MOST_ROWS = 4096
 """Elements of a tensor for which a column is put together from rows, where no faster way exists."""
+
+
+_level = threading.Lock()
+"""torch has one level of forward-mode derivatives in a process, and a session computes in a thread of its own."""
+
+
+@contextmanager
+def _forward_mode() -> Iterator[None]:
+    with _level, forward_ad.dual_level():
+        yield
 
 
 def pull(b: RecordedTensor, vector: Tensor, sources: Sequence[RecordedTensor]) -> list[Tensor]:
@@ -85,7 +97,7 @@ def push_forward(
             wanted[place] = torch.zeros_like(tensor) if tangent is None else tangent.detach().clone()
 
     try:
-        with forward_ad.dual_level():
+        with _forward_mode():
             rerun(visit)
     except (RuntimeError, NotImplementedError):
         return None
@@ -94,7 +106,7 @@ def push_forward(
 
 def prepare() -> None:
     """Load what the first forward-mode derivative of a process needs. It takes a second or two."""
-    with forward_ad.dual_level():
+    with _forward_mode():
         forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
 
 
