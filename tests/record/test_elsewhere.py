@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tests.record.examples import SERIES, frame, logged, write
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.elsewhere import files
 from torchgraph_explorer.record.elsewhere.files import EventFile, WandbFile
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
 from torchgraph_explorer.run import open_run
@@ -112,6 +114,27 @@ def test_damaged_files_give_what_can_be_read(seed: int, tmp_path: Path) -> None:
         for value in kind(path).new():
             assert isinstance(value.value, float)
         assert len(LoggedElsewhere(tmp_path).scalars(TIMES, STEPS)) < 300
+
+
+@pytest.mark.parametrize(("kind", "name"), [(EventFile, "events.out.tfevents.1"), (WandbFile, "run.wandb")])
+def test_terabytes_of_zeros_are_not_gone_through(kind: type[EventFile | WandbFile], name: str, tmp_path: Path) -> None:
+    path = event_file(tmp_path) if kind is EventFile else wandb_file(tmp_path / name)
+    with path.open("ab") as file:
+        file.truncate(1 << 40)
+    began = time.process_time()
+    assert len([*kind(path).new()]) == 240
+    assert time.process_time() - began < 5
+
+
+def test_very_many_records_without_a_value_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_RECORDS", 100)
+    event, piece = struct.pack("<QIBI", 1, 0, 0, 0), struct.pack("<IHB", 0, 0, 1)
+    whole = event_file(tmp_path).read_bytes()
+    (tmp_path / "events.out.tfevents.2").write_bytes(100 * event + whole)
+    assert [*EventFile(tmp_path / "events.out.tfevents.2").new()] == []
+    beginning, *_ = wandb_file(tmp_path / "a.wandb").read_bytes().partition(struct.pack("<IHB", 0, 0, 0))
+    (tmp_path / "b.wandb").write_bytes(beginning[:8] + 100 * piece + beginning[8:])
+    assert [*WandbFile(tmp_path / "b.wandb").new()] == []
 
 
 def test_the_rules_see_a_loss_that_only_tensorboard_has(tmp_path: Path) -> None:

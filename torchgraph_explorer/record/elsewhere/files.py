@@ -24,6 +24,9 @@ MOST_RECORD = 1 << 20
 MOST_VALUES = 1 << 20
 """Values that are read from one file."""
 
+MOST_RECORDS = 1 << 22
+"""Records that are gone through in one file: most of a long training's hold no scalar."""
+
 MOST_NAME = 1_000
 """Characters of a name."""
 
@@ -46,7 +49,7 @@ class EventFile:
     """An event file of TensorBoard."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._position, self._read = path, 0, 0
+        self._path, self._position, self._read, self._records = path, 0, 0, 0
 
     def new(self) -> Iterator[Value]:
         """The scalars that came since this was last asked.
@@ -69,9 +72,10 @@ class EventFile:
             return None
         length = _EVENT_HEADER.unpack(header)[0]
         end = self._position + _EVENT_HEADER.size + length + _EVENT_FOOTER
-        if end > size:
+        if length == 0 or end > size or self._records >= MOST_RECORDS:  # zeros, of which a file may have terabytes
             return None
         self._position = end
+        self._records += 1
         return file.read(length) if length <= MOST_RECORD else b""
 
 
@@ -79,7 +83,7 @@ class WandbFile:
     """The file of a W&B run: records in pieces, in blocks of 32 KiB, as LevelDB's log has them."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._position, self._read = path, len(_WANDB_HEADER), 0
+        self._path, self._position, self._read, self._records = path, len(_WANDB_HEADER), 0, 0
         self._pieces: list[bytes] = []
 
     def new(self) -> Iterator[Value]:
@@ -107,8 +111,9 @@ class WandbFile:
             return None
         _, length, kind = _PIECE.unpack(header)
         data = file.read(length)
-        if len(data) < length or not _FULL <= kind <= _LAST:
+        if len(data) < length or not _FULL <= kind <= _LAST or self._records >= MOST_RECORDS:
             return None
+        self._records += 1
         self._position += _PIECE.size + length
         return kind, data
 
