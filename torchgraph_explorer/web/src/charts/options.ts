@@ -1,5 +1,6 @@
 /** How strips and curves are drawn. */
 
+import type {Session} from '../api/types';
 import type {TimeKind} from './timeAxis';
 
 /** What a strip can show over time. */
@@ -37,6 +38,14 @@ export const CHART_DEFAULTS: ChartOptions = {
   bins: 64,
   reject: 0.1,
 };
+
+/** Rows of a histogram at most: more than a screen has. */
+const MOST_BINS = 4096;
+
+/** The options that a session was recorded with. The record may be anybody's, or lack them. */
+export function recordedOptions({bins, reject_outlier_proportion}: Pick<Session, 'bins' | 'reject_outlier_proportion'>): Pick<ChartOptions, 'bins' | 'reject'> {
+  return {bins: bins >= 1 ? Math.min(bins, MOST_BINS) : CHART_DEFAULTS.bins, reject: reject_outlier_proportion};
+}
 
 /** What a strip shows where histograms of several steps were chosen instead of one. */
 export function stripMode(mode: ChartOptions['mode']): StripMode {

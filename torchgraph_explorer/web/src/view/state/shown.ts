@@ -5,7 +5,7 @@ import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {ModelName} from '../../api/answers';
 import {chartAnswers, page} from '../../api/client';
 import type {Call, GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
-import {CHART_DEFAULTS} from '../../charts/options';
+import {CHART_DEFAULTS, recordedOptions} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
@@ -72,7 +72,7 @@ export const graphInfo: ReadonlySignal<GraphInfo | null> = computed(() => model.
 /** Chart options in force: what the user chose, else what the session was recorded with, else the defaults. */
 export const chart: ReadonlySignal<ChartOptions> = computed(() => {
   const session = data.value?.session;
-  const recorded = session ? {bins: session.bins, reject: session.reject_outlier_proportion} : {};
+  const recorded = session ? recordedOptions(session) : {};
   return {...CHART_DEFAULTS, ...recorded, ...choices.chartChoice.value};
 });
 
