@@ -31,6 +31,7 @@ OperationKind: TypeAlias = Literal[
     "softmax",
     "dropout",
     "position",
+    "crosswise",
     "normalised",
     "labels",
     "several",
@@ -387,20 +388,23 @@ class Operation:
 
     Attributes:
         kind: A `view` that gives a tensor sizes which a transpose would; weights of `attention`; a `softmax` over the
-            first dimension of a tensor; a `dropout`; or a `position`: the first rows of a table `[rows, 1, features]`
-            are added to a tensor. Of the output, over which dimensions it is `normalised`; the `labels` of a mean cross
-            entropy; those of a mean binary cross entropy of probabilities, of which `several` may be right; how many of
-            the answers at places of an input of tokens are the `second` next token; or how near the targets of a mean
-            squared error come to one column of the input, of which they are `copied`, or to each other, so that the
-            samples have one that is `shared`. Over which dimensions gradients are `cancelling`. And of the gradients of
-            backward passes, how many are `cleared` before the next one.
+            first dimension of a tensor; a `dropout`; a `position`: the first rows of a table `[rows, 1, features]`
+            are added to a tensor; or weights of attention that go `crosswise`: they sum to one over another dimension
+            than the keys, over which they are multiplied by the values. Of the output, over which dimensions it is
+            `normalised`; the `labels` of a mean cross entropy; those of a mean binary cross entropy of probabilities,
+            of which `several` may be right; how many of the answers at places of an input of tokens are the `second`
+            next token; or how near the targets of a mean squared error come to one column of the input, of which they
+            are `copied`, or to each other, so that the samples have one that is `shared`. Over which dimensions
+            gradients are `cancelling`. And of the gradients of backward passes, how many are `cleared` before the next
+            one.
         module: Qualified name of the module within which it was; of answers, the path of the input.
         call: Which call of that in the step.
         numbers: Of a dropout, the share that is dropped. Of attention, which is of as many queries as keys: the weight
             that a query gives to the keys after its own place; the sum of the squares of its weights; and how many keys
             have some weight, each in the mean over the queries. Where the weights are not known, the first one is how
             much of that a mask allows, and the others are NaN. Of what is normalised, for each dimension, the largest
-            magnitude of the logarithm of the sum of the exponentials over it, and of the sum less 1. Of labels, the
+            magnitude of the logarithm of the sum of the exponentials over it, and of the sum less 1. Of what goes
+            crosswise, the dimension, and how far the sums over the keys are from 1 in the mean. Of labels, the
             smallest and the largest of the first of each sample, the largest of the second, and the smallest of all.
             Where several may be right, the largest distance of a label from 0 and 1, and the share of the samples whose
             labels do not sum to one. Of the second next token, its share of the places. Of a copy, the largest
@@ -409,8 +413,8 @@ class Operation:
             cancels, for the second dimension and the last one, the largest sum of gradients over it, over the largest
             gradient, and its size. Of what is cleared, the number of backward passes, and of those before which
             gradients were.
-        before: Sizes of what a view or softmax is of, or of what positions are added to; of attention, the number of
-            queries and of keys.
+        before: Sizes of what a view or softmax is of, or goes crosswise, or of what positions are added to; of
+            attention, the number of queries and of keys.
         after: Sizes that it gives it; of positions, those of the rows.
     """
 

@@ -44,6 +44,35 @@ class Attention(nn.Module):
         return result
 
 
+class Turned(nn.Module):
+    """Attention whose weights sum to one over a dimension, and are multiplied by the values as they are or turned."""
+
+    def __init__(
+        self, multiply: Callable[[Tensor, Tensor], Tensor], *, over: int, heads: int = 4, p: float = 0
+    ) -> None:
+        super().__init__()
+        self.qkv, self.dropout = nn.Linear(WIDTH, 3 * WIDTH), nn.Dropout(p)
+        self.multiply, self.over, self.heads = multiply, over, heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (one.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for one in self.qkv(x).chunk(3, -1))
+        logits = query @ key.mT * 0.5
+        if self.over == -1:
+            logits = logits + torch.full(logits.shape[-2:], -math.inf).triu(1)
+        weights = logits.softmax(self.over)
+        result: Tensor = self.multiply(self.dropout(weights), value).transpose(1, 2).reshape(x.shape)
+        return result
+
+
+class OverPlaces(nn.Module):
+    """Attention with keys that sum to one over as many places as there are features, as linear attention has it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        square = x[:, :WIDTH]
+        result: Tensor = x.softmax(-1) @ (square.softmax(-2).mT @ square)
+        return result
+
+
 class Relative(Attention):
     """Adds logits of relative positions, which are put in order by one more column and a view."""
 
@@ -592,6 +621,17 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     ),
     "logarithms over the places": (labelled(1), "softmax-wrong-dimension", ""),
     "probabilities over the places": (labelled(1, logarithms=False), "softmax-wrong-dimension", ""),
+    "attention over the queries": (language(lambda: Turned(torch.matmul, over=-2)), "softmax-wrong-dimension", "inner"),
+    "attention over the queries, with dropout": (
+        language(lambda: Turned(torch.matmul, over=2, p=0.2)),
+        "softmax-wrong-dimension",
+        "inner",
+    ),
+    "attention over the heads": (
+        language(lambda: Turned(lambda weights, value: torch.einsum("bhqk,bhkd->bhqd", weights, value), over=1)),
+        "softmax-wrong-dimension",
+        "inner",
+    ),
     "probabilities over a row of pixels": (coloured(3), "softmax-wrong-dimension", ""),
     "a softmax for several labels": (several(lambda x: x.softmax(1)), "softmax-before-loss", ""),
     "labels with little of the right class": (smoothed(0.9), "label-smoothing-extreme", ""),
@@ -646,6 +686,15 @@ SOUND: dict[str, Loop] = {
     "positions of the places, which come first": placed(samples_first=False, along=0),
     "logarithms over the classes": labelled(2),
     "probabilities over the classes": labelled(2, logarithms=False),
+    "attention over the keys": language(lambda: Turned(torch.matmul, over=-1, p=0.2)),
+    "attention over the queries, turned": language(lambda: Turned(lambda weights, value: weights.mT @ value, over=-2)),
+    "attention over the queries, turned by einsum": language(
+        lambda: Turned(lambda weights, value: torch.einsum("bhkq,bhkd->bhqd", weights, value), over=-2, p=0.2)
+    ),
+    "attention normalised both ways": language(
+        lambda: Turned(lambda weights, value: (weights / weights.sum(-1, keepdim=True)) @ value, over=-2)
+    ),
+    "keys over the places": language(OverPlaces),
     "probabilities over the classes of pixels": coloured(1),
     "a sigmoid for several labels": several(torch.sigmoid),
     "a softmax for one label": several(lambda x: x.softmax(1), wanted=1),

@@ -223,6 +223,7 @@ _TOGETHER = (
     "normalisation-in-eval",
     "normalised-alone",
     "softmax-over-batch",
+    "softmax-wrong-dimension",
     "symmetric-units",
     "view-for-transpose",
 )

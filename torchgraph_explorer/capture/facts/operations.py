@@ -36,6 +36,9 @@ _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _ATTENTIONS = "aten::_scaled_dot_product_"
 _SUMS = frozenset({"aten::add", "aten::add_"})
 _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
+_FACTOR = "aten::mul"
+_PRODUCTS = frozenset({"aten::bmm", "aten::mm"})
+_OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR})
 
 
 class _Seen(NamedTuple):
@@ -54,6 +57,8 @@ class Operations:
         self._measure = measure
         self._seen: dict[tuple[object, ...], _Seen] = {}
         self._noise: tuple[int, float] | None = None
+        self._crosswise: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._noises: set[int] = set()
 
     def note(
         self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
@@ -66,12 +71,17 @@ class Operations:
             self._note_positions(given, call)
         elif name in _VIEWS:
             self._note_view(tuple(given[0].shape), tuple(result.shape), call)
+        elif name in _PRODUCTS or name == _FACTOR:
+            self._follow(name, given, result, call=call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
+            self._note_crosswise(plain(result), dimension=given[1])
         elif name.startswith(_ATTENTIONS):
             self._note_attention(_arguments(operation, given, named), call)
         else:
             self._note_dropout(name, given, call)
+            if name == _DROPOUT:
+                self._follow(name, given, result[0], call=call)
 
     def _add(self, found: Operation, call: int | None, rows: tuple[Row, ...] = ()) -> None:
         self._seen.setdefault((call, found), _Seen(found, call, rows))
@@ -95,6 +105,8 @@ class Operations:
         noise, self._noise = self._noise, None
         if name == _NOISE:
             self._noise = (id(given[0]), float(given[1])) if len(given) > 1 and isinstance(given[1], float) else None
+            if self._crosswise and _is_readable(given[0]):
+                self._noises.add(plain(given[0]).data_ptr())
         elif name == _DROPOUT:
             self._add(Operation("dropout", numbers=(float(given[1]),)), call)
         elif noise is not None and noise[0] == id(given[0]) and _is_number(given[1], noise[1]):
@@ -115,6 +127,38 @@ class Operations:
         with NoDispatch():
             some = _few(weights.detach(), length)
             self._add(found, call, (self._beyond(some), Row(self._measure.values_again(some))))
+
+    def _note_crosswise(self, weights: Tensor, *, dimension: int) -> None:
+        """Weights of attention that sum to one over another dimension than the last are followed to their product."""
+        dimension, last = dimension % max(weights.dim(), 1), weights.dim() - 1
+        is_square = last > 0 and LEAST_LENGTH <= weights.shape[-1] == weights.shape[-2]
+        if is_square and dimension != last and (dimension > 0 or last == 1) and _is_readable(weights):
+            self._crosswise[weights.data_ptr()] = dimension, tuple(weights.shape)
+
+    def _follow(self, name: str, given: Sequence[Any], result: Any, *, call: int | None) -> None:
+        """Through a dropout, up to the product with the values, which goes over the last dimension of what is first.
+
+        Of weights that were transposed before, this is the dimension over which they may well sum to one.
+        """
+        if not self._crosswise or not _is_readable(given[0]):
+            return
+        first = plain(given[0])
+        known = self._crosswise.get(first.data_ptr())
+        if known is None:
+            return
+        if name in _PRODUCTS:
+            if first.shape[-2:] == known[1][-2:] and first.stride(-1) == 1:
+                self._note_product(first, call, dimension=known[0], sizes=known[1])
+        elif name == _DROPOUT or (_is_readable(given[1]) and plain(given[1]).data_ptr() in self._noises):
+            self._crosswise[plain(result).data_ptr()] = known
+
+    def _note_product(self, weights: Tensor, call: int | None, *, dimension: int, sizes: tuple[int, ...]) -> None:
+        found = Operation("crosswise", numbers=(float(dimension), 0.0), before=sizes)
+        if (call, found) in self._seen:
+            return
+        with NoDispatch():
+            off = (_few(weights.detach(), sizes[-1]).float().sum(-1) - 1).abs()
+            self._add(found, call, (Row(self._measure.values_again(off)),))
 
     def _beyond(self, weights: Tensor) -> Row:
         """What queries have beyond their own places."""
@@ -153,6 +197,8 @@ def operations(seen: Sequence[_Seen], statistics: npt.NDArray[np.float32]) -> tu
 
 
 def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ...]:
+    if one.found.kind == "crosswise":
+        return one.found.numbers[0], one.rows[0](statistics, "mean")
     beyond, *weights = one.rows
     length = one.found.before[0]
     later = beyond(statistics, "mean") * length
@@ -191,7 +237,7 @@ def _name(operation: Any) -> str:
     """The name of an operation that is looked at; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
-    is_known = name in _VIEWS or name in _SOFTMAXES or name in _SUMS or name in {_DROPOUT, _NOISE, _SCALING}
+    is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _OTHERS))
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
 
 
@@ -203,6 +249,10 @@ def _has_ragged(values: Sequence[object]) -> bool:
 def _arguments(operation: Any, given: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
     names = [one.name for one in operation._schema.arguments]
     return {**dict(zip(names, given, strict=False)), **named}
+
+
+def _is_readable(value: Any) -> bool:
+    return isinstance(value, Tensor) and type(plain(value)) in ORDINARY and not value.is_meta
 
 
 def _is_number(value: Any, expected: float) -> bool:

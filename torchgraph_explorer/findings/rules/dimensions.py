@@ -1,4 +1,4 @@
-"""Functions along the wrong dimension: a softmax over places or pixels, and positions along the samples."""
+"""Functions along the wrong dimension: a softmax over places, pixels or queries, and positions along the samples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ SEVERAL = 0.1
 TWO_SIZES = 4
 """So many numbers tell over what `[samples, classes]` is normalised."""
 
+CROSSWISE = 1e-3
+"""How far sums over the keys are from 1, in the mean: less where weights are normalised both ways."""
+
+HEADED = 3
+"""The last of four dimensions: samples, heads, queries and keys."""
+
 NORMALISED, OFF = 1e-3, 1e-2
 """How near sums, or their logarithms, come to those of probabilities, and how far off those over the classes are."""
 
 
 def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
-    """The model's output sums to one over places or pixels of a sample, and not over its classes."""
+    """The model's output sums to one over places or pixels of a sample, and not over its classes.
+
+    Or weights of attention do over the queries, say, and not over the keys.
+    """
+    yield from _crosswise(evidence)
     seen = [(row, one.numbers) for row, one in operations(evidence, "normalised")]
     shape, classes = _classes(evidence)
     if len(seen) < LEAST_ROWS or shape is None or len(shape) < 3 or (shape[classes] or 0) < 2:
@@ -43,6 +53,30 @@ def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
         advice=f"Give the softmax or log_softmax `dim={classes}`. If the loss applies a softmax, as `cross_entropy` "
         "does, remove it.",
     )
+
+
+def _crosswise(evidence: Evidence) -> Iterator[Finding]:
+    """Weights of attention are multiplied by the values over the keys, and sum to one over something else."""
+    told: set[str] = set()
+    for row, one in operations(evidence, "crosswise"):
+        dimension, off = int(one.numbers[0]), one.numbers[1]
+        if one.module in told or not off > CROSSWISE:
+            continue
+        told.add(one.module)
+        last = len(one.before) - 1
+        what = "the queries" if dimension == last - 1 else "the heads" if last == HEADED else "other rows"
+        yield finding(
+            evidence,
+            "softmax-wrong-dimension",
+            "warning",
+            at=one.module,
+            rows=[row],
+            numbers={"dimension": dimension, "of_keys": last},
+            text=f"In {named(one.module)}, the weights of attention {[*one.before]} sum to one over dimension "
+            f"{dimension}, {what}, and are multiplied by the values over dimension {last}, the keys: what a query gets "
+            "is no mean of the values, and depends on the other queries.",
+            advice="Give the softmax `dim=-1`.",
+        )
 
 
 def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:

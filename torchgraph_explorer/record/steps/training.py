@@ -42,6 +42,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "softmax": 0,
     "dropout": 1,
     "position": 0,
+    "crosswise": 2,
     "normalised": 4,
     "labels": 4,
     "several": 2,
