@@ -532,6 +532,123 @@ def test_a_layer_that_the_first_pass_makes_is_not_in_the_optimizer(is_warmed_up:
 
 
 @pytest.mark.parametrize(
+    ("is_held", "has_left", "expected"),
+    [
+        pytest.param(False, False, [("not-in-optimizer", "warning", "0", 6)], id="frozen from the beginning"),
+        pytest.param(False, True, [("not-in-optimizer", "warning", "0", 6)], id="with a gradient from before"),
+        pytest.param(True, False, [], id="added to the optimizer"),
+    ],
+)
+def test_a_layer_that_is_unfrozen_behind_the_back_of_the_optimizer_is_told(
+    is_held: bool, has_left: bool, expected: list[tuple[str, str, str, int]], tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+    if has_left:
+        squares(model).backward()
+    model[0].requires_grad_(False)
+    optimizer = sgd(model[2])
+
+    def after(step: int) -> None:
+        if step == 5:
+            model[0].requires_grad_(True)
+            if is_held:
+                optimizer.add_param_group({"params": [*model[0].parameters()]})
+
+    told = kinds(found(tmp_path, model, optimizer, loss=squares, after=after))
+    assert [one for one in told if one[0] == "not-in-optimizer"] == expected
+
+
+class Silent(nn.Module):
+    """Layers that run without a graph, and what is made of them."""
+
+    def __init__(self, *, is_target: bool = False) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 3)
+        self.target = nn.Linear(8, 3) if is_target else None
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        with torch.no_grad():
+            values = self.first(inputs) if self.target is None else self.target(inputs)
+        if self.target is None:
+            result: Tensor = self.last(values.relu())
+            return result
+        return cast("Tensor", self.last(self.first(inputs).relu()) - values)
+
+
+def trained_before(model: Silent) -> None:
+    with torch.no_grad():
+        model.first.weight.normal_(0, 0.3)
+
+
+def left_out(model: Silent) -> None:
+    model.first.requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "expected"),
+    [
+        pytest.param(Silent, lambda _: None, [("warning", "first")], id="new layers"),
+        pytest.param(Silent, trained_before, [("info", "first")], id="layers that were trained before"),
+        pytest.param(Silent, left_out, [], id="frozen layers"),
+        pytest.param(lambda: Silent(is_target=True), lambda _: None, [("info", "target")], id="a target"),
+    ],
+)
+def test_new_layers_that_run_without_a_graph_before_others_are_told(
+    model: Callable[[], Silent],
+    change: Callable[[Silent], None],
+    expected: list[tuple[str, str]],
+    tmp_path: Path,
+) -> None:
+    net = model()
+    change(net)
+    told = found(tmp_path, net, sgd(net), loss=squares)
+    assert [(one.severity, one.module) for one in told if one.kind == "no-gradient"] == expected
+
+
+@pytest.mark.parametrize(
+    ("shift", "scale", "is_trained", "severity"),
+    [
+        pytest.param(2.0, 3.0, False, "warning", id="as it was made"),
+        pytest.param(2.0, 3.0, True, "info", id="fitted"),
+    ],
+)
+@pytest.mark.parametrize("log_freq", [1, 5])
+def test_a_normalisation_that_never_saw_data_is_told_after_some_updates(
+    shift: float, scale: float, is_trained: bool, severity: str, log_freq: int, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.BatchNorm1d(8, momentum=None), nn.Linear(8, 3))
+    if is_trained:
+        model(shift + scale * torch.randn(4096, 8))
+    model.eval()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    told = found(
+        tmp_path,
+        model,
+        optimizer,
+        loss=lambda net: F.cross_entropy(net(shift + scale * torch.randn(64, 8)), torch.randint(3, (64,))),
+        steps=40,
+        log_freq=log_freq,
+    )
+    assert [one.severity for one in told if one.kind == "normalisation-in-eval"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("classes", "loss", "is_told"),
+    [
+        pytest.param(1, lambda found: F.cross_entropy(found, torch.zeros(32, dtype=torch.long)), True, id="one class"),
+        pytest.param(2, lambda found: F.cross_entropy(found, torch.zeros(32, dtype=torch.long)), False, id="two"),
+        pytest.param(1, lambda found: F.mse_loss(found, torch.ones(32, 1)), False, id="one number"),
+    ],
+)
+def test_a_softmax_over_one_class_is_told(
+    classes: int, loss: Callable[[Tensor], Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, classes))
+    told = found(tmp_path, model, sgd(model), loss=lambda net: loss(net(torch.randn(32, 8))))
+    assert [one.kind for one in told if not one.causes] == (["single-class"] if is_told else [])
+
+
+@pytest.mark.parametrize(
     ("words", "severity"),
     [
         pytest.param(WORDS, "warning", id="the same size"),
@@ -1246,6 +1363,10 @@ class Classes(nn.Module):
         return self.end(self.last(self.first(samples).relu()))
 
 
+SIMPLEX = F.normalize(torch.eye(5) - 0.2)
+"""Five directions that are as far from each other as they can be."""
+
+
 def to_labels(outputs: Tensor, labels: Tensor) -> Tensor:
     """A squared error, of numbers that the outputs are to be for their class, and of zero for others."""
     return F.mse_loss(outputs, F.one_hot(labels, 5).float())
@@ -1260,6 +1381,9 @@ def to_labels(outputs: Tensor, labels: Tensor) -> Tensor:
         pytest.param(torch.sigmoid, F.cross_entropy, "", id="function, sigmoid"),
         pytest.param(nn.Tanh(), F.cross_entropy, "end", id="tanh"),
         pytest.param(torch.tanh, F.cross_entropy, "", id="function, tanh"),
+        pytest.param(lambda y: F.normalize(y) @ SIMPLEX, F.cross_entropy, "", id="cosines"),
+        pytest.param(lambda y: 8 * (F.normalize(y) @ SIMPLEX), F.cross_entropy, None, id="cosines, scaled"),
+        pytest.param(lambda y: y.softmax(1), F.cross_entropy, None, id="softmax, which is told as such"),
         pytest.param(same, F.cross_entropy, None, id="logits"),
         pytest.param(lambda values: values - values.amin(), F.cross_entropy, None, id="logits, one of which is zero"),
         pytest.param(lambda y: y - y.amin(1, keepdim=True), F.cross_entropy, None, id="logits, the least zero"),

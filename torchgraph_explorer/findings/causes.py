@@ -33,6 +33,8 @@ _SETUP = (
     "dropout-on-output",
     "loss-negated",
     "one-class-batches",
+    "single-class",
+    "padding-mask-inverted",
     "betas-swapped",
     "attention-saturated",
     "softmax-wrong-dimension",
@@ -109,6 +111,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
+        "single-class",
         "gradients-cleared",
         "learning-rate-gone",
         "clipping-always",

@@ -36,6 +36,7 @@ from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
 from torchgraph_explorer.findings.rules.norms import norm_momentum, normalised_alone
 from torchgraph_explorer.findings.rules.one_class import one_class_batches
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
+from torchgraph_explorer.findings.rules.padding import padding_mask_inverted
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
 from torchgraph_explorer.findings.rules.rates import learning_rate_gone
@@ -46,6 +47,7 @@ from torchgraph_explorer.findings.rules.scales import targets_not_scaled
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
 from torchgraph_explorer.findings.rules.sharp_attention import attention_saturated
 from torchgraph_explorer.findings.rules.signs import loss_negated
+from torchgraph_explorer.findings.rules.single_class import single_class
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
 from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
@@ -99,6 +101,7 @@ RULES: dict[str, Rule] = {
     "dropout-on-output": dropout_on_output,
     "loss-negated": loss_negated,
     "one-class-batches": one_class_batches,
+    "single-class": single_class,
     "posterior-collapse": posterior_collapse,
     "batch-as-sequence": batch_as_sequence,
     "view-for-transpose": view_for_transpose,
@@ -106,6 +109,7 @@ RULES: dict[str, Rule] = {
     "answers-in-inputs": answers_in_inputs,
     "targets-shifted-twice": shifted_twice,
     "padding-in-loss": padding_in_loss,
+    "padding-mask-inverted": padding_mask_inverted,
     "label-smoothing-extreme": label_smoothing_extreme,
     "attention-logits-growing": attention_logits_growing,
     "attention-saturated": attention_saturated,

@@ -49,6 +49,9 @@ EQUAL = 1e-3
 NEAR_BOUND = 0.95
 """An output of a sigmoid or tanh that is beyond this share of its range is near its bound."""
 
+LEAST_COSINES = 5
+"""Steps of the second half, at least, at which the largest output is near 1."""
+
 ZEROS = 1.25
 """Of so many zeros for each sample on, in the median of the steps, they are those of a ReLU."""
 
@@ -109,7 +112,7 @@ def _may_be_cross_entropy(evidence: Evidence, classes: int) -> bool:
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are bounded by an activation, and the loss takes them for the logits of several classes."""
     for one, info, column, norms in trained_outputs(evidence):
-        if len(info.shape) != 2 or (info.shape[1] or 0) < 3:
+        if len(info.shape) != 2 or (info.shape[1] or 0) < 3 or is_softmax(evidence, column, info):
             continue
         name = _activation(evidence, column, classes=info.shape[1] or 0)
         if name is not None and _begins_as_cross_entropy(evidence, column, norms, classes=info.shape[1] or 0):
@@ -139,7 +142,17 @@ def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
         is_close = (high[late] > NEAR_BOUND).all() and (low[late] < bottom + 1 - NEAR_BOUND).all()
         if is_close or ends_with(evidence, column, name):
             return name
-    return None
+    return "cosine" if _are_cosines(low, high) else None
+
+
+def _are_cosines(low: Floats, high: Floats) -> bool:
+    """Whether the largest output of each step comes near 1 over the second half of the steps, and none is beyond.
+
+    A cosine of the right class does so, and seldom comes near -1: that of several others cannot.
+    """
+    late = high[len(high) // 2 :]
+    is_within = low.min() > -1 - WITHIN and high.max() < 1 + WITHIN
+    return bool(is_within and low.min() < 0 and len(late) >= LEAST_COSINES and (late > NEAR_BOUND).all())
 
 
 def _begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, classes: int) -> bool:
@@ -194,6 +207,7 @@ def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
         "ReLU": ("not negative", "a class gets no gradient where its logit is zero"),
         "Sigmoid": ("between 0 and 1", "no class can get more than e times the probability of another one"),
         "Tanh": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
+        "cosine": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
     }[name]
     last = last_module(evidence)
     return finding(
@@ -205,7 +219,9 @@ def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
         numbers={"steps": len(evidence)},
         text=f"The model's outputs are {range_}, as those of a {name}, and the loss takes them for logits, as "
         f"`cross_entropy` does: {keeps}.",
-        advice=f"End the network with a linear layer, without {name}: the loss applies a softmax.",
+        advice="Multiply the cosines by a scale of 10 or more, or divide them by a temperature, before the loss."
+        if name == "cosine"
+        else f"End the network with a linear layer, without {name}: the loss applies a softmax.",
     )
 
 

@@ -19,8 +19,9 @@ HELD = 0.25
 MISFIT = 3.0
 """An output that is so many times larger or smaller than it would be if the running statistics fitted the data."""
 
-SAME = 1e-3
-"""Mean and standard deviation of in- and output are the same up to this share: nothing is normalised."""
+SAME, MOST_SLACK = 1e-3, 0.2
+"""Mean and standard deviation of in- and output are the same up to this share: nothing is normalised. Where the first
+updates have moved weight and bias from 1 and 0, up to what these can do, if that is much less than a normalisation."""
 
 MANY_POSITIONS = 256
 """Places of a single sample, as those of an image, that have statistics worth having."""
@@ -76,9 +77,12 @@ def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
     first = rows[0]
     scale = abs(float(spreads[first, source])) or 1.0
     change = [abs(float(each[first, result] - each[first, source])) / scale for each in (means, spreads)]
-    if first == 0 and max(change) < SAME:
-        return "these are still those that it was made with, so nothing is normalised"
     weight, bias = (evidence.find(module, None, "param", path) for path in ("weight", "bias"))
+    center = abs(float(means[first, source]))
+    slack = _moved(evidence, first, weight=weight, bias=bias) * (1 + (1 + center) / scale)
+    fitted = max(center, abs(scale - 1)) / scale  # by how much its output would differ from its input
+    if first == 0 and max(change) < SAME + slack and (slack < SAME or 2 * slack < min(fitted, MOST_SLACK)):
+        return "these are still those that it was made with, so nothing is normalised"
     expected = np.ones(len(rows))
     if weight is not None:
         expected = np.hypot(evidence.rms[rows, weight], 0 if bias is None else evidence.rms[rows, bias])
@@ -86,6 +90,13 @@ def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
     if ratio > MISFIT or ratio < 1 / MISFIT:
         return f"its output is {ratio:.2g} times as large as it would be if they fitted the data"
     return None
+
+
+def _moved(evidence: Evidence, row: int, *, weight: int | None, bias: int | None) -> float:
+    """By how much a weight differs from 1, or a bias from 0, at most: as a normalisation is made, or nearly so."""
+    ends = [(column, end) for column, end in ((weight, 1.0), (bias, 0.0)) if column is not None]
+    off = [abs(float(evidence.column(name, column)[row]) - end) for column, end in ends for name in ("min", "max")]
+    return max(off, default=0.0)
 
 
 def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:

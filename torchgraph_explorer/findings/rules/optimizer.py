@@ -12,6 +12,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
 from torchgraph_explorer.findings.rules.ties import is_standard_normal
@@ -29,9 +30,6 @@ MOST_NAMES, MOST_GROUPS = 1000, 64
 
 HELD = 0.25
 """Share of the recorded steps, up to the last one, at which they have to be frozen."""
-
-_UNIFORM = np.sqrt(3) / 2
-"""Mean magnitude over standard deviation of numbers that are spread evenly around zero."""
 
 
 def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
@@ -61,6 +59,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     if not modules or not trained:
         return
     is_backbone = max(map(order, modules)) < min(map(order, trained)) and not _are_around(modules, trained)
+    unfrozen = {module for module, paths in modules.items() if _was_unfrozen(evidence, module, paths, rows)}
     for module in sorted(modules, key=order):
         names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
         was_replaced = _was_replaced(evidence, module, modules[module], rows)
@@ -68,12 +67,12 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
         yield finding(
             evidence,
             "not-in-optimizer",
-            "info" if is_backbone and not was_replaced else "warning",
+            "info" if is_backbone and not was_replaced and module not in unfrozen else "warning",
             at=module,
             rows=[row for row in rows if full & lists[row]],
             numbers={"parameters": len(modules[module]), "modules": len(modules), "trained_modules": len(trained)},
             text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes."
-            f"{_REPLACED if was_replaced else ''}",
+            f"{_REPLACED if was_replaced else _UNFROZEN if module in unfrozen else ''}",
             advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
         )
@@ -224,6 +223,20 @@ _REPLACED = (
 )
 
 
+_UNFROZEN = (
+    " They got none at first, as what is frozen, and were unfrozen then: an optimizer that was made of the parameters "
+    "that could be trained before lacks them."
+)
+
+
+def _was_unfrozen(evidence: Evidence, module: str, paths: list[str], rows: list[int]) -> bool:  # noqa: PLR0917
+    """Whether gradients came to none of these of `module` at first, while it was called, as others were trained."""
+    first = min((_rows_with_gradient(evidence, module, path)[:1] for path in paths), default=[])
+    inputs = [number for number in evidence.of_kind("value", "input") if evidence.series[number].module == module]
+    is_called = [row for row in rows if first and row < first[0] and evidence.is_there[row, inputs].any()]
+    return len(is_called) >= LEAST_ROWS
+
+
 def _was_replaced(evidence: Evidence, module: str, paths: list[str], rows: list[int]) -> bool:  # noqa: PLR0917
     """Whether an optimizer holds an unused matrix for each of these of `module`: of its shape, but for one size."""
     orphans = Counter(shape for row in rows[-1:] for shape in facts_at(evidence, row).orphans)
@@ -243,9 +256,18 @@ def _are_alike(first: Shape, second: Shape) -> bool:
 
 
 def _rows_with_gradient(evidence: Evidence, module: str, path: str) -> list[int]:
-    """The rows at which a parameter had a gradient. Before, it may not have been made."""
+    """The rows at which a parameter had a gradient. Before, it may not have been made, or was frozen.
+
+    A gradient that was left when it was frozen stays the same: such rows do not count, but for zeros.
+    """
     column = evidence.find(module, None, "param", path, "grad")
-    found: list[int] = [] if column is None else np.flatnonzero(evidence.is_there[:, column]).tolist()
+    if column is None:
+        return []
+    rows = np.flatnonzero(evidence.is_there[:, column])
+    known = np.stack([evidence.column(name, column)[rows] for name in ("l2_norm", "mean", "max")])
+    is_left = np.append((known[:, 1:] == known[:, :-1]).all(axis=0), False) & (known[0] > 0)
+    first = int(np.argmin(is_left)) if len(rows) else 0
+    found: list[int] = rows[first + 1 if first else 0 :].tolist()
     return found
 
 
@@ -328,32 +350,3 @@ def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: flo
         return None if is_changed(evidence, module, path, since=rows[kept[0]]) else [rows[at] for at in kept]
     is_new = share < MADE_SHARE and is_as_made(evidence, weight)
     return rows if is_new and not is_changed(evidence, module, path) else None
-
-
-def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
-    """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them.
-
-    They are looked at where the parameter was recorded the first time, the second, …; by default, the last time.
-    """
-    column = evidence.find(weight.module.name, None, "param", weight.info.path)
-    inputs = np.prod([size or 1 for size in weight.info.shape[1:]])
-    if column is None or evidence.places.class_of(weight.module.name) not in _MADE_UNIFORM or inputs < 1:
-        return False
-    at = int(np.flatnonzero(evidence.is_there[:, column])[row])
-    names = ("std", "absolute_mean", "min", "max", "sampled")
-    spread, size, least, most, count = (float(evidence.column(name, column)[at]) for name in names)
-    if not spread > 0:
-        return False
-    uneven, off = abs(size / spread - _UNIFORM), abs(spread * np.sqrt(3 * inputs) - 1)
-    if uneven < 0.02 and off < 0.1:
-        return True
-    # Of few elements, this may be by chance. They are told by the largest one, which comes near the bound.
-    edge = max(-least, most) * np.sqrt(inputs)
-    is_near = count >= LEAST_DRAWN and 1 - 12 / count < edge < 1.005
-    return bool(is_near and uneven < 0.9 / np.sqrt(count) and off < 1.4 / np.sqrt(count))
-
-
-LEAST_DRAWN = 64
-"""Elements of a small matrix that tell how it was made."""
-
-_MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})

@@ -14,6 +14,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
+from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Series
 
@@ -42,12 +43,13 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
         )
     without = _without_gradient(evidence)
     chosen, left = _chosen(evidence, without), _left_by_library(evidence, without.keys())
+    unlearned = _unlearned(evidence, without)
     for module, weights in without.items():
         if module not in evidence.places.called:
             continue
         # What stands for masked inputs is used where something is masked: a transformer is fine-tuned without.
         is_meant = all("mask" in one.info.path for one in weights) or module in left
-        is_missed = _output_requires_grad(evidence, module) or module in chosen
+        is_missed = _output_requires_grad(evidence, module) or module in chosen or module in unlearned
         yield finding(
             evidence,
             "no-gradient",
@@ -56,7 +58,7 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),
             numbers={"parameters": len(weights)},
             text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back."
-            f"{_CHOSEN if module in chosen else ''}",
+            f"{_CHOSEN if module in chosen else _UNLEARNED if module in unlearned else ''}",
             advice="Look for `.detach()`, `.item()`, `.data`, `torch.no_grad()`, or a result that the loss does not "
             "depend on. If it is frozen on purpose, set `requires_grad=False`."
             f"{_CHECKPOINT if module in chosen else ''}",
@@ -99,15 +101,59 @@ _CHECKPOINT = (
 )
 
 
+_UNLEARNED = (
+    " It runs without recording what a gradient would need, as under `no_grad`, although an optimizer has these "
+    "parameters, they are still as they were made, and layers that are trained take what it gives."
+)
+
+
+def _unlearned(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
+    """Modules that run without a graph before layers that are trained, with weights as they were made.
+
+    An optimizer has all of them, so that they are no random features. A teacher or target gives nothing to others.
+    """
+    held, found = _held(evidence), set[str]()
+    trained = {
+        evidence.series[column].module
+        for column in evidence.of_kind("grad", "param")
+        if dimensions(evidence.places.tensor(evidence.series[column])) > 1
+    } - without.keys()
+    tops: dict[str, list[tuple[str, list[Weight]]]] = {}
+    for module, weights in without.items():
+        if _runs_without_graph(evidence, module):
+            tops.setdefault(_top_without_graph(evidence, module), []).append((module, weights))
+    for top, inside in tops.items():
+        every = [one for _, weights in inside for one in weights]
+        matrices = [one for one in every if len(one.info.shape) > 1]
+        if not matrices or not all(one.name in held for one in every):
+            continue
+        if _leads_to_any(evidence, top, trained) and all(is_as_made(evidence, one, row=0) for one in matrices):
+            found |= {module for module, _ in inside}
+    return found
+
+
+def _leads_to_any(evidence: Evidence, module: str, trained: set[str]) -> bool:
+    """Whether data of the first call of `module` comes to a later call of one of those that are trained."""
+    places = evidence.places
+    first = places.numbered(module, 0)
+    later = [number for number, one in enumerate(places.calls) if one.module in trained and number > (first or 0)]
+    return first is not None and bool(places.sources) and any(places.leads_to(first, number) for number in later)
+
+
+def _held(evidence: Evidence) -> set[str]:
+    """The names of the parameters that optimizers that step have."""
+    return {
+        name for facts in evidence.training if facts is not None for group in facts.groups for name in group.parameters
+    }
+
+
 def _chosen(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
     """Modules that run without a graph, among others that were frozen: what is left was chosen, as adapters are.
 
     Of all parameters in the outermost module that runs so, most elements are frozen, and an optimizer that steps has
     the others.
     """
-    held = {
-        name for facts in evidence.training if facts is not None for group in facts.groups for name in group.parameters
-    }
+    held = _held(evidence)
     frozen, left = Counter[str](), Counter[str]()
     tops: dict[str, str] = {}
     is_held: dict[str, bool] = {}

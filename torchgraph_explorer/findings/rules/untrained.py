@@ -8,7 +8,8 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import rows_with
-from torchgraph_explorer.findings.rules.optimizer import is_as_made, is_changed
+from torchgraph_explorer.findings.rules.made import is_as_made
+from torchgraph_explorer.findings.rules.optimizer import is_changed
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
 LEAST_LAYERS = 2
