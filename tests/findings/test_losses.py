@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
+from torch import nn
 
 from benchmarks.findings import Unlogged
 from tests.findings.records import chain, module, recorded, weight
 from tests.record.examples import labelled, logged, write
-from torchgraph_explorer import open_run
+from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
 from torchgraph_explorer.record.scalars.index import Scalar
@@ -247,3 +249,22 @@ def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
 def test_a_benchmark_also_judges_a_run_as_if_nothing_had_been_logged(tmp_path: Path) -> None:
     assert kinds(trained(tmp_path, {"loss": PLATEAU.tolist()})) == ["loss-not-falling"]
     assert kinds(open_run(tmp_path)._model(Unlogged, None)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log_freq", [1, 7])
+@pytest.mark.parametrize(("few", "expected"), [(4, []), (64, ["loss-spike"])])
+def test_the_loss_of_a_last_batch_of_few_samples_is_no_spike(
+    few: int, expected: list[str], log_freq: int, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    losses = spiked(1.5 if few == 4 else 3.0).tolist()
+    with watch(model, log_freq=log_freq, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for step, loss in enumerate(losses):
+            optimizer.zero_grad()
+            model(torch.randn(few if step == 120 else 64, 4)).square().mean().backward()
+            optimizer.step()
+            watcher.log({"loss": loss})
+    assert [one.kind for one in open_run(str(tmp_path / "run")).model().findings()] == expected

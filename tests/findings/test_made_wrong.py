@@ -632,6 +632,43 @@ def test_a_normalisation_that_never_saw_data_is_told_after_some_updates(
     assert [one.severity for one in told if one.kind == "normalisation-in-eval"] == [severity]
 
 
+def normal(layer: nn.Module) -> nn.Module:
+    """A layer with other weights than torch makes, as of a network that was trained."""
+    nn.init.normal_(cast("nn.Linear", layer).weight, 0, 0.3)
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("layers", "frozen", "expected"),
+    [
+        pytest.param(
+            lambda: [normal(nn.Linear(8, 32)), nn.Linear(32, 32), nn.Linear(32, 3)],
+            "024",
+            ["2"],
+            id="all of the head but its end",
+        ),
+        pytest.param(lambda: [normal(nn.Linear(8, 32)), nn.Linear(32, 32), nn.Linear(32, 3)], "02", ["2"], id="a part"),
+        pytest.param(lambda: [normal(nn.Linear(8, 32)), nn.Linear(32, 32), nn.Linear(32, 3)], "0", [], id="none"),
+        pytest.param(lambda: [nn.Linear(8, 32), nn.Linear(32, 32), nn.Linear(32, 3)], "02", [], id="random features"),
+        pytest.param(
+            lambda: [normal(nn.Linear(8, 32)), normal(nn.Linear(32, 32)), nn.Linear(32, 3)], "02", [], id="a backbone"
+        ),
+        pytest.param(
+            lambda: [nn.Linear(8, 32), normal(nn.Linear(32, 32)), nn.Linear(32, 3)], "02", [], id="hardly trained"
+        ),
+    ],
+)
+def test_a_new_layer_that_is_frozen_with_the_backbone_is_told(
+    layers: Callable[[], list[nn.Module]], frozen: str, expected: list[str], tmp_path: Path
+) -> None:
+    first, second, last = layers()
+    model = nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), last, nn.Linear(3, 3))
+    for name in frozen:
+        model[int(name)].requires_grad_(False)
+    told = found(tmp_path, model, sgd(model), loss=squares)
+    assert [one.module for one in told if one.kind == "frozen-by-accident" and not one.causes] == expected
+
+
 @pytest.mark.parametrize(
     ("classes", "loss", "is_told"),
     [

@@ -18,7 +18,7 @@ def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
     """
     column = evidence.find(weight.module.name, None, "param", weight.info.path)
     inputs = np.prod([size or 1 for size in weight.info.shape[1:]])
-    if column is None or evidence.places.class_of(weight.module.name) not in _MADE_UNIFORM or inputs < 1:
+    if column is None or not is_of_kind_made(evidence, weight) or inputs < 1:
         return False
     at = int(np.flatnonzero(evidence.is_there[:, column])[row])
     names = ("std", "absolute_mean", "min", "max", "sampled")
@@ -32,6 +32,11 @@ def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
     edge = max(-least, most) * np.sqrt(inputs)
     is_near = count >= LEAST_DRAWN and 1 - 12 / count < edge < 1.005
     return bool(is_near and uneven < 0.9 / np.sqrt(count) and off < 1.4 / np.sqrt(count))
+
+
+def is_of_kind_made(evidence: Evidence, weight: Weight) -> bool:
+    """Whether torch makes the weights of such layers so."""
+    return evidence.places.class_of(weight.module.name) in _MADE_UNIFORM
 
 
 LEAST_DRAWN = 64

@@ -12,7 +12,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.made import is_as_made
+from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
 from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
 from torchgraph_explorer.findings.rules.ties import is_standard_normal
@@ -311,12 +311,14 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
         one for one in weights if (one.module.name, one.info.path) not in are_trained and not one.info.requires_grad
     ]
     share = sum(one.size for one in frozen) / sum(one.size for one in weights)
+    new = _new_behind_others(evidence, frozen, first)
     for one in frozen:
         if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
             continue
         if _is_table(evidence, one):
             continue
-        seen = _frozen_rows(evidence, one, rows, share) if places.order(one.module.name) > first else None
+        is_behind = places.order(one.module.name) > first
+        seen = _frozen_rows(evidence, one, rows, share) if is_behind else rows if one in new else None
         if seen is None:
             continue
         yield finding(
@@ -327,9 +329,26 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
             rows=seen,
             numbers={"frozen_share": share, "trained": len(trained)},
             text=f"`{quoted(one.info.path)}` of {named(one.module.name)} has `requires_grad=False` and never changes, "
-            "while layers before it are trained.",
+            f"{'while layers before it are trained' if is_behind else _NEW}.",
             advice="Set `requires_grad_(True)` for it. If it is frozen on purpose, do not give it to the optimizer.",
         )
+
+
+_NEW = (
+    "and its weights are those of a new layer, while the frozen layers before it were trained, and others behind it are"
+)
+
+
+def _new_behind_others(evidence: Evidence, frozen: list[Weight], first: int) -> list[Weight]:
+    """The frozen layers that are as they were made, behind all frozen ones that are not, and before all trained ones.
+
+    So it is where what freezes a backbone takes a part of the new head with it.
+    """
+    order = evidence.places.order
+    known = [one for one in frozen if is_of_kind_made(evidence, one)]
+    others = [order(one.module.name) for one in known if not is_as_made(evidence, one)]
+    new = [one for one in known if max(others, default=first) < order(one.module.name) < first]
+    return [] if any(is_changed(evidence, one.module.name, one.info.path) for one in new) else new
 
 
 def _is_table(evidence: Evidence, weight: Weight) -> bool:

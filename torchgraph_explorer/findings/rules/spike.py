@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.loss import Loss, judged
-from torchgraph_explorer.findings.rules.rule import named, quoted
+from torchgraph_explorer.findings.rules.rule import Flags, named, quoted
 from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
@@ -27,6 +27,9 @@ OF_BEGINNING = 0.25
 
 MOST_SPIKES = 0.05
 """Share of the values from which on spikes are this loss' way of being."""
+
+FEW = 0.5
+"""Share of the usual samples of a batch below which its loss may be far from the others by chance."""
 
 MOVED = 8.0
 """Standard deviations of a series' own past that count as a move."""
@@ -48,6 +51,8 @@ def loss_spike(evidence: Evidence) -> Iterator[Finding]:
     """The loss jumps far above the values before, beyond its noise."""
     loss = judged(evidence)
     spikes = _spikes(loss) if loss is not None else np.zeros(0, np.intp)
+    if loss is not None and len(spikes):
+        spikes = spikes[~_are_of_few(evidence, loss, spikes)]
     if loss is None or not len(spikes) or len(spikes) > MOST_SPIKES * len(loss.values):
         return
     first = int(spikes[0])
@@ -93,6 +98,29 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
     begins = np.append(True, np.diff(found) > PAST) if len(found) else np.zeros(0, bool)
     starts = [one for one in found[begins].tolist() if _comes_back(values, one)]
     return np.array(starts, dtype=np.intp)
+
+
+def _are_of_few(evidence: Evidence, loss: Loss, spikes: npt.NDArray[np.intp]) -> Flags:
+    """Which spikes are of a batch of few samples, as the last one of an epoch is: its loss has more noise.
+
+    How many there are is known at recorded steps. At others, a single value may be of such a batch, unless it is larger
+    than the loss was at first.
+    """
+    sizes = {
+        int(step): one.batch_size
+        for step, one in zip(evidence.steps, evidence.training, strict=True)
+        if one is not None and one.batch_size is not None
+    }
+    if not sizes:
+        return np.zeros(len(spikes), np.bool_)
+    usual, begin = float(np.median([*sizes.values()])), float(np.median(loss.values[:3]))
+    found = []
+    for at in spikes.tolist():
+        size = sizes.get(int(loss.steps[at]))
+        before = float(np.median(loss.values[at - PAST : at]))
+        is_single = at + 1 < len(loss.values) and loss.values[at + 1] ** 2 < before * loss.values[at]
+        found.append(size < FEW * usual if size is not None else bool(is_single and loss.values[at] < begin))
+    return np.array(found, np.bool_)
 
 
 def _comes_back(values: Floats, spike: int) -> bool:
