@@ -664,3 +664,48 @@ def test_targets_far_from_outputs_that_do_not_come_closer_are_told(
 ) -> None:
     found = trained(tmp_path, network(1, *ends), of_units(unit), steps=60, rate=rate)
     assert told(found, "targets-not-scaled") == expected
+
+
+# Losses that are divided, as of gradients that are added up, or have weights for the classes
+
+
+WEIGHTS = torch.linspace(0.5, 2, 5)
+WEIGHTED = nn.NLLLoss(weight=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("end", "loss", "kind"),
+    [
+        pytest.param(nn.Softmax(1), F.cross_entropy, "softmax-before-loss", id="softmax"),
+        pytest.param(nn.Sigmoid(), F.cross_entropy, "activation-before-loss", id="sigmoid"),
+        pytest.param(nn.Identity(), F.nll_loss, "logits-before-nll", id="logits"),
+        pytest.param(nn.Identity(), WEIGHTED, "logits-before-nll", id="logits, with weights of classes"),
+        pytest.param(nn.Identity(), F.cross_entropy, None, id="cross entropy"),
+        pytest.param(nn.LogSoftmax(1), WEIGHTED, None, id="logarithms, with weights of classes"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("parts", "of_logged"),
+    [
+        pytest.param(1, 1, id="whole"),
+        pytest.param(4, 1, id="in parts"),
+        pytest.param(4, 4, id="in parts, logged whole"),
+    ],
+)
+def test_a_loss_of_which_each_pass_gives_a_part_is_told(
+    end: nn.Module, loss: Callable[..., Tensor], kind: str | None, parts: int, of_logged: int, tmp_path: Path
+) -> None:
+    model = network(5, end)
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(60):
+            for _ in range(parts):
+                samples, classes = drawn(SAMPLES, CLASSES)
+                part = loss(model(samples), classes) / parts
+                part.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            watcher.log({"loss": part.item() * of_logged})
+    ours = {"softmax-before-loss", "activation-before-loss", "logits-before-nll"}
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert [one.kind for one in found if one.kind in ours] == ([kind] if kind else [])

@@ -86,18 +86,28 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
             yield _taken_for_others(evidence, one, rows, words=_AS_LOGITS)
             continue
         if softmax:
-            matches = _of_cross_entropy(classes, measured[rows] * math.sqrt(positions), size[rows], positions=positions)
+            lengths = measured[rows] * math.sqrt(positions)
+            every = [_of_cross_entropy(classes, lengths * k, size[rows], positions=positions) for k in parts(evidence)]
+            matches = max(every, key=np.count_nonzero)
         else:
             matches = _of_sigmoid(evidence, norms, size * np.sqrt(width))[rows]
         if len(rows) < LEAST_ROWS or matches.mean() < OFTEN or not matches[0]:
             continue
-        if softmax and not _may_be_cross_entropy(evidence, classes):
+        if softmax and not any(_may_be_cross_entropy(evidence, classes, times=k) for k in parts(evidence)):
             continue
         yield _twice(evidence, one, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
 
 
-def _may_be_cross_entropy(evidence: Evidence, classes: int) -> bool:
+def parts(evidence: Evidence) -> tuple[int, ...]:
+    """What a loss may have been divided by: 1, or the number of passes whose gradients an update adds up."""
+    passes = {one.passes for one in evidence.facts if one is not None}
+    return (1, *passes) if len(passes) == 1 and passes != {1} else (1,)
+
+
+def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bool:
     """Whether the loss, if it was logged, begins as that of nearly equal logits, and is never below that of a sure one.
+
+    It may have been divided before it was logged: `times` is by what.
 
     The gradient of a Dice coefficient of probabilities is as large as that of a cross entropy of them, but its loss is
     at most 1.
@@ -105,8 +115,8 @@ def _may_be_cross_entropy(evidence: Evidence, classes: int) -> bool:
     loss = judged(evidence)
     if loss is None or not len(loss.values):
         return True
-    least = math.log(math.e + classes - 1) - 1
-    return float(loss.values[0]) > (1 - LOSS_AS_EXPECTED) * math.log(classes) and float(loss.values.min()) > 0.9 * least
+    least, values = math.log(math.e + classes - 1) - 1, loss.values * times
+    return float(values[0]) > (1 - LOSS_AS_EXPECTED) * math.log(classes) and float(values.min()) > 0.9 * least
 
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
@@ -168,7 +178,13 @@ def _begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, cla
     lengths, size = (
         evidence.column(name, at)[rows].astype(np.float64) for name, at in (("mean", norms), ("count", column))
     )
-    scaled, found = lengths * size / classes, loss.values[values].astype(np.float64)
+    ks = parts(evidence)
+    found = loss.values[values].astype(np.float64)
+    every = [(lengths * size / classes * of_length, found * of_loss) for of_length in ks for of_loss in ks]
+    return any(_is_cross_entropy(scaled, losses, classes=classes) for scaled, losses in every)
+
+
+def _is_cross_entropy(scaled: Floats, found: Floats, *, classes: int) -> bool:
     known = np.isfinite(scaled) & np.isfinite(found)
     spread = math.sqrt(classes / (classes - 1))
     wrong = scaled[known] * spread
@@ -410,14 +426,14 @@ def _share_as_expected(losses: Floats) -> float:
 
 
 def ends_with(evidence: Evidence, column: int, name: str) -> bool:
-    """Whether a module of that class is the last one and its output the model's."""
-    places = evidence.places
-    calls = [number for number in range(len(places.calls)) if places.is_leaf(number)]
-    if not calls or places.class_of(places.calls[calls[-1]].module) != name:
+    """Whether a module of that class is the last one and its output, of one of its calls, the model's."""
+    places, last = evidence.places, last_module(evidence)
+    if not last or places.class_of(last) != name:
         return False
-    last = evidence.find(places.calls[calls[-1]].module, places.calls[calls[-1]].call, "output", "output")
-    return last is not None and np.array_equal(
-        evidence.column("mean", last), evidence.column("mean", column), equal_nan=True
+    outputs = (evidence.find(last, one.call, "output", "output") for one in places.calls if one.module == last)
+    wanted = evidence.column("mean", column)
+    return any(
+        one is not None and np.array_equal(evidence.column("mean", one), wanted, equal_nan=True) for one in outputs
     )
 
 

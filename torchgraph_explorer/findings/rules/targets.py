@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from torchgraph_explorer.findings.rules.heads import (
     classes_and_positions,
     ends_with,
     last_module,
-    of_norm_one,
+    parts,
     sample_size,
     samples_of,
     trained_outputs,
@@ -55,8 +55,9 @@ RANGES = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Softmax": (0.0, 1.0
 def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are logits, and the loss takes them for the logarithms of probabilities.
 
-    Its gradient is then the label whatever the answer is: each sample's has the norm 1. Logarithms of probabilities are
-    not above zero. A distance has such gradients, too, but is not negative; and a cosine is not beyond 1.
+    Its gradient is then the label whatever the answer is: each sample's has the norm 1, or their mean has, if classes
+    have weights. Logarithms of probabilities are not above zero. A distance has such gradients, too, but is not
+    negative; and a cosine is not beyond 1.
     """
     loss = judged(evidence)
     if loss is None or not len(loss.values) or loss.values.min() > LEAST_OF_COSINES:
@@ -66,13 +67,22 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
             continue
         size = samples_of(evidence, info, column)
         for classes, positions in classes_and_positions(info):
-            rows = of_norm_one(evidence, norms, size * math.sqrt(positions))
+            scale = size * math.sqrt(positions)
+            rows = next((rows for k in parts(evidence) if len(rows := _of_mean_one(evidence, norms, scale * k))), ())
             if classes > 2 and len(rows) >= LEAST_ROWS:
                 yield _not_logarithms(evidence, one, rows, lowest=float(loss.values.min()))
                 break
 
 
-def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: float) -> Finding:
+def _of_mean_one(evidence: Evidence, norms: int, scale: Floats) -> list[int]:
+    """The rows with gradients, if the norms of the samples, times `scale`, have 1 as mean at all of them; else none."""
+    means = evidence.column("mean", norms) * scale
+    rows = np.flatnonzero(np.isfinite(means))
+    found: list[int] = rows.tolist() if (np.abs(means[rows] - 1) < EQUAL).all() else []
+    return found
+
+
+def _not_logarithms(evidence: Evidence, one: Series, rows: Sequence[int], *, lowest: float) -> Finding:
     return finding(
         evidence,
         "logits-before-nll",
