@@ -71,9 +71,10 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     Or it is that of a loss with several right classes for a sample, which such probabilities cannot tell.
     """
     yield from softmax_for_several(evidence)
-    for one, info, column, norms in trained_outputs(evidence):
+    for output in trained_outputs(evidence):
+        one, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
-        if not softmax and not _is_sigmoid(evidence, column, norms):
+        if not softmax and (not _is_sigmoid(evidence, column, norms) or _before_cross_entropy(evidence, output)):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
         rows = np.flatnonzero(np.isfinite(measured) & (measured > 0))
@@ -121,12 +122,20 @@ def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bo
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are bounded by an activation, and the loss takes them for the logits of several classes."""
-    for one, info, column, norms in trained_outputs(evidence):
-        if len(info.shape) != 2 or (info.shape[1] or 0) < 3 or is_softmax(evidence, column, info):
-            continue
-        name = _activation(evidence, column, classes=info.shape[1] or 0)
-        if name is not None and _begins_as_cross_entropy(evidence, column, norms, classes=info.shape[1] or 0):
-            yield _bounded(evidence, one, name)
+    for output in trained_outputs(evidence):
+        name = _before_cross_entropy(evidence, output)
+        if name is not None:
+            yield _bounded(evidence, output.series, name)
+
+
+def _before_cross_entropy(evidence: Evidence, output: TrainedOutput) -> str | None:
+    """The activation that bounds an output which a cross entropy takes for logits of several classes; None without."""
+    _, info, column, norms = output
+    classes = (info.shape[1] or 0) if len(info.shape) == 2 else 0
+    if classes < 3 or is_softmax(evidence, column, info):
+        return None
+    name = _activation(evidence, column, classes=classes)
+    return name if name and _begins_as_cross_entropy(evidence, column, norms, classes=classes) else None
 
 
 def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
