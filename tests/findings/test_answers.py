@@ -64,6 +64,16 @@ class Turned(nn.Module):
         return result
 
 
+class Graph(nn.Module):
+    """Nodes take from their neighbours, whose matrix is sparse, beside weights that sum to one over the rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = (x[0] @ x[0].T).softmax(0)
+        neighbours = torch.eye(LENGTH).roll(1, 0).to_sparse()
+        result: Tensor = x + torch.sparse.mm(neighbours, weights.T @ x[0])
+        return result
+
+
 class OverPlaces(nn.Module):
     """Attention with keys that sum to one over as many places as there are features, as linear attention has it."""
 
@@ -627,6 +637,11 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
         "softmax-wrong-dimension",
         "inner",
     ),
+    "attention over the queries, in another dtype": (
+        language(lambda: Turned(lambda weights, value: (weights.bfloat16() @ value.bfloat16()).float(), over=-2)),
+        "softmax-wrong-dimension",
+        "inner",
+    ),
     "attention over the heads": (
         language(lambda: Turned(lambda weights, value: torch.einsum("bhqk,bhkd->bhqd", weights, value), over=1)),
         "softmax-wrong-dimension",
@@ -695,6 +710,10 @@ SOUND: dict[str, Loop] = {
         lambda: Turned(lambda weights, value: (weights / weights.sum(-1, keepdim=True)) @ value, over=-2)
     ),
     "keys over the places": language(OverPlaces),
+    "keys over the places of a graph": language(Graph, shift=0),
+    "attention over the keys, by a transform": language(
+        lambda: Turned(lambda weights, value: torch.func.vmap(torch.matmul)(weights.mT, value), over=-2)
+    ),
     "probabilities over the classes of pixels": coloured(1),
     "a sigmoid for several labels": several(torch.sigmoid),
     "a softmax for one label": several(lambda x: x.softmax(1), wanted=1),

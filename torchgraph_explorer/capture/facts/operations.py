@@ -18,7 +18,7 @@ from torch import Tensor
 
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, plain
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, is_readable, plain
 from torchgraph_explorer.schema import Call, Operation
 from torchgraph_explorer.shapes import moves_channels
 
@@ -36,9 +36,9 @@ _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _ATTENTIONS = "aten::_scaled_dot_product_"
 _SUMS = frozenset({"aten::add", "aten::add_"})
 _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
-_FACTOR = "aten::mul"
+_FACTOR, _CAST = "aten::mul", "aten::_to_copy"
 _PRODUCTS = frozenset({"aten::bmm", "aten::mm"})
-_OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR})
+_OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR, _CAST})
 
 
 class _Seen(NamedTuple):
@@ -71,7 +71,7 @@ class Operations:
             self._note_positions(given, call)
         elif name in _VIEWS:
             self._note_view(tuple(given[0].shape), tuple(result.shape), call)
-        elif name in _PRODUCTS or name == _FACTOR:
+        elif name in _PRODUCTS or name in {_FACTOR, _CAST}:
             self._follow(name, given, result, call=call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
@@ -136,9 +136,10 @@ class Operations:
             self._crosswise[weights.data_ptr()] = dimension, tuple(weights.shape)
 
     def _follow(self, name: str, given: Sequence[Any], result: Any, *, call: int | None) -> None:
-        """Through a dropout, up to the product with the values, which goes over the last dimension of what is first.
+        """Through a dropout and another dtype, up to the product with the values.
 
-        Of weights that were transposed before, this is the dimension over which they may well sum to one.
+        It goes over the last dimension of what is first: of weights that were transposed before, this is the one over
+        which they may well sum to one.
         """
         if not self._crosswise or not _is_readable(given[0]):
             return
@@ -149,7 +150,7 @@ class Operations:
         if name in _PRODUCTS:
             if first.shape[-2:] == known[1][-2:] and first.stride(-1) == 1:
                 self._note_product(first, call, dimension=known[0], sizes=known[1])
-        elif name == _DROPOUT or (_is_readable(given[1]) and plain(given[1]).data_ptr() in self._noises):
+        elif name in {_DROPOUT, _CAST} or (_is_readable(given[1]) and plain(given[1]).data_ptr() in self._noises):
             self._crosswise[plain(result).data_ptr()] = known
 
     def _note_product(self, weights: Tensor, call: int | None, *, dimension: int, sizes: tuple[int, ...]) -> None:
@@ -252,7 +253,11 @@ def _arguments(operation: Any, given: Sequence[Any], named: dict[str, Any]) -> d
 
 
 def _is_readable(value: Any) -> bool:
-    return isinstance(value, Tensor) and type(plain(value)) in ORDINARY and not value.is_meta
+    if not isinstance(value, Tensor):
+        return False
+    tensor = plain(value)
+    is_plain = type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested
+    return is_plain and is_readable(tensor)
 
 
 def _is_number(value: Any, expected: float) -> bool:
