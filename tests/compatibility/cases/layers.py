@@ -71,7 +71,8 @@ def _() -> Any:
         mask = torch.ones(6, 6, dtype=torch.bool).tril()
         weights = (q @ k.mT).masked_fill(~mask, float("-inf")).softmax(-1)
         fused = functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None], attn_mask=mask)
-        y = functional.dropout(weights, 0.1) @ v + fused[:, 0]
+        over_queries = functional.dropout((q @ k.mT).softmax(1), 0.1)
+        y = functional.dropout(weights, 0.1) @ v + over_queries @ v + fused[:, 0]
         return self.out(y.reshape(8, 2, 6, 4).reshape(8, 6, 8))
 
     model = module(read, embed=nn.Embedding(9, 8, padding_idx=0), qkv=nn.Linear(8, 24), out=nn.Linear(8, 9))
