@@ -408,7 +408,7 @@ FAULTY = (
     Script("probabilities for logarithms", probabilities_for_logarithms, ("softmax-before-loss", "loss-not-falling")),
     Script("rate halved at each batch", halved_each_batch, SLOW),
     Script("untied by loading", untied_by_loading, ("not-in-optimizer",), ("project",)),
-    Script("mask inverted", mask_inverted, ("nan",)),
+    Script("mask inverted", mask_inverted, ("nan", "padding-mask-inverted")),
     Script("clipped to nothing", clipped_to_nothing, ("clipping-always", "update-too-small"), (None,)),
     Script("half with Adam", half_with_adam, ("nan", "overflow-ahead", "update-too-large")),
     Script("rate of ten", rate_of_ten, (*FAST, "dead-units")),

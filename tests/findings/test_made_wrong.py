@@ -670,6 +670,54 @@ def test_a_new_layer_that_is_frozen_with_the_backbone_is_told(
 
 
 @pytest.mark.parametrize(
+    ("dtype", "optimizer", "is_told"),
+    [
+        pytest.param(torch.float16, torch.optim.Adam, True, id="Adam in float16"),
+        pytest.param(torch.float16, torch.optim.SGD, False, id="SGD in float16"),
+        pytest.param(torch.float32, torch.optim.Adam, False, id="Adam in float32"),
+    ],
+)
+def test_an_epsilon_that_is_zero_in_float16_is_named(
+    dtype: torch.dtype, optimizer: type[torch.optim.Optimizer], *, is_told: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)).to(dtype)
+    poisoned = dtype == torch.float32 or optimizer is torch.optim.SGD
+
+    def after(step: int) -> None:
+        if step == 3 and poisoned:
+            next(model.parameters()).data[0, 0] = torch.nan
+
+    def loss(net: nn.Module) -> Tensor:
+        inputs = torch.randn(32, 8, dtype=dtype)
+        inputs[:, 0] = 0
+        return F.cross_entropy(net(inputs).float(), torch.randint(3, (32,)))
+
+    told = found(tmp_path, model, optimizer(model.parameters(), lr=1e-3), loss=loss, after=after)  # type: ignore[call-arg]
+    [advice] = [one.advice for one in told if one.kind == "nan"]
+    assert ("`eps=1e-4`" in advice) == is_told
+
+
+@pytest.mark.parametrize("is_unscaled", [False, True])
+def test_a_gradient_that_is_clipped_with_its_scale_is_told_with_what_to_do(is_unscaled: bool, tmp_path: Path) -> None:
+    model = nn.Linear(8, 3)
+    optimizer, scaler = sgd(model), torch.amp.GradScaler("cpu", init_scale=2.0**14)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            scaler.scale(squares(model)).backward()
+            if is_unscaled:
+                scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+    told = open_run(tmp_path / "run").model().findings()
+    advice = [one.advice for one in told if one.kind == "clipping-always"]
+    assert [one.partition(" before")[0] for one in advice] == (
+        [] if is_unscaled else ["Call `scaler.unscale_(optimizer)`"]
+    )
+
+
+@pytest.mark.parametrize(
     ("classes", "loss", "is_told"),
     [
         pytest.param(1, lambda found: F.cross_entropy(found, torch.zeros(32, dtype=torch.long)), True, id="one class"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -149,8 +149,20 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
         text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
-        advice=f"Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or lower the learning rate "
-        "instead. If the gradients are larger than they should be, look for why.",
+        advice=f"{_scaled([facts_at(evidence, row) for row in rows])}Raise the limit, from about {clipped:.2g} to the "
+        "gradient's usual norm, or lower the learning rate instead. If the gradients are larger than they should be, "
+        "look for why.",
+    )
+
+
+def _scaled(known: Sequence[TrainingFacts]) -> str:
+    """What to do first under a GradScaler whose scale is larger than what is left of the gradient says."""
+    scales = [one.loss_scale for one in known if one.loss_scale is not None and one.loss_scale > 1]
+    if not scales:
+        return ""
+    return (
+        "Call `scaler.unscale_(optimizer)` before you clip, if you do not yet: without it, the limit is that of "
+        f"gradients that are {scales[-1]:g} times as large. Else: "
     )
 
 

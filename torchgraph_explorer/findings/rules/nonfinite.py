@@ -147,6 +147,8 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
     row, step = rows[0], int(evidence.steps[rows[0]])
     before = int(evidence.steps[row - 1]) if row else None
     when, advice = _how_it_became_so(before, step)
+    if row and _has_no_epsilon(evidence, first):
+        advice = f"{_NO_EPSILON} {advice}"
     return finding(
         evidence,
         "nan",
@@ -158,6 +160,22 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
         f"{f'; in all, {count} parameters are not' if count > 1 else ''}. {when}.",
         advice=advice,
     )
+
+
+_DIVIDING = ("adam", "rmsprop", "adagrad")
+"""In the names of optimizers that divide by the size of a gradient, and a small `eps`."""
+
+_NO_EPSILON = (
+    "Keep the weights in float32, and use `torch.autocast`: in float16, the `eps` of 1e-8 that Adam adds is "
+    "zero, so a gradient of zero becomes NaN. Or give the optimizer `eps=1e-4`."
+)
+
+
+def _has_no_epsilon(evidence: Evidence, parameter: Series) -> bool:
+    """Whether it is of float16, and its optimizer may divide by the size of its gradient."""
+    info = evidence.places.tensor(parameter)
+    names = {name.lower() for one in evidence.facts if one is not None for name in one.optimizers}
+    return info is not None and info.dtype == "float16" and any(word in name for name in names for word in _DIVIDING)
 
 
 def _how_it_became_so(before: int | None, step: int) -> tuple[str, str]:
