@@ -709,3 +709,74 @@ def test_a_loss_of_which_each_pass_gives_a_part_is_told(
     ours = {"softmax-before-loss", "activation-before-loss", "logits-before-nll"}
     found = open_run(str(tmp_path / "run")).model().findings()
     assert [one.kind for one in found if one.kind in ours] == ([kind] if kind else [])
+
+
+# Mixed precision
+
+
+def of_classes(model: nn.Module) -> Tensor:
+    samples, classes = drawn(SAMPLES, CLASSES)
+    return F.cross_entropy(model(samples), classes)
+
+
+def of_column(model: nn.Module, *, flat: bool) -> Tensor:
+    samples, numbers = drawn(SAMPLES, NUMBERS)
+    found = model(samples).float()
+    return squared(found[:, 0] if flat else found, numbers)
+
+
+def of_logits(model: nn.Module) -> Tensor:
+    samples, classes = drawn(SAMPLES, CLASSES)
+    return F.nll_loss(model(samples), classes)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "end", "loss", "kind"),
+    [
+        pytest.param(5, nn.Softmax(1), of_classes, "softmax-before-loss", id="softmax"),
+        pytest.param(5, nn.ReLU(), of_classes, "activation-before-loss", id="ReLU"),
+        pytest.param(5, nn.Identity(), of_logits, "logits-before-nll", id="logits"),
+        pytest.param(1, nn.Identity(), partial(of_column, flat=False), "targets-broadcast", id="broadcast"),
+        pytest.param(5, nn.Identity(), of_classes, None, id="classes"),
+        pytest.param(1, nn.Identity(), partial(of_column, flat=True), None, id="numbers"),
+    ],
+)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_loss_that_is_scaled_is_judged_as_one_that_is_not(
+    outputs: int, end: nn.Module, loss: Callable[[nn.Module], Tensor], kind: str | None, is_known: bool, tmp_path: Path
+) -> None:
+    model = network(outputs, end)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=2.0**12)
+    folder, options = str(tmp_path), {"log_freq": 1, **({"scaler": scaler} if is_known else {})}
+    with watch(model, backend="record", logdir=folder, run="run", verbose=False, **options) as watcher:  # type: ignore[arg-type]
+        for _ in range(60):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                value = loss(model)
+            scaler.scale(value).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            watcher.log({"loss": value.item()})
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert [one.kind for one in found if one.severity != "info" and not one.causes] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize("is_scaled", [False, True])
+def test_a_scaler_of_another_training_says_nothing_of_this_one(*, is_scaled: bool, tmp_path: Path) -> None:
+    other = torch.amp.GradScaler("cpu", init_scale=2.0**5)
+    other.scale(torch.ones(()))
+    model = network(5)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, enabled=is_scaled)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(12):
+            optimizer.zero_grad()
+            scaler.scale(of_classes(model)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    run = open_run(str(tmp_path / "run")).model()
+    known = [one for one in run.training_facts if one is not None]
+    assert {one.loss_scale for one in known} == {2.0**12 if is_scaled else None}
+    assert all(one.clipped_norm == pytest.approx(one.gradient_norm, rel=1e-3) for one in known)
+    assert [one.kind for one in run.findings() if one.severity != "info"] == []
+    assert other.get_scale() == 2.0**5

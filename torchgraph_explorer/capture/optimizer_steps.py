@@ -223,8 +223,12 @@ class ModelOptimizers:
 
     @property
     def scalers(self) -> list[GradScaler]:
-        """The gradient scalers that there are."""
-        return self._scalers.scalers
+        """The gradient scalers that are in use for these optimizers, as far as that is known."""
+        return self._scalers.in_use
+
+    def scaler_of(self, optimizer: Optimizer) -> GradScaler | None:
+        """The gradient scaler that has `optimizer`, which is about to step, do so; None without one."""
+        return self._scalers.scaler_of(optimizer)
 
     @property
     def may_skip(self) -> bool:

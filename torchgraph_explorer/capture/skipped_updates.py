@@ -20,15 +20,32 @@ class SkippedUpdates:
     def __init__(self) -> None:
         """None is known."""
         self._notes: dict[weakref.ref[GradScaler], Any] = {}
+        self._serving: set[weakref.ref[GradScaler]] = set()
+        self._is_known = False
 
     def __bool__(self) -> bool:
         """Whether there is a scaler."""
         return bool(self._notes)
 
     @property
-    def scalers(self) -> list[GradScaler]:
-        """The scalers that there are."""
-        return [scaler for reference in self._notes if (scaler := reference()) is not None]
+    def in_use(self) -> list[GradScaler]:
+        """Those that have stepped the optimizers; before any has stepped, all that have scaled something.
+
+        Others are of other models, or of a training that is over.
+        """
+        known = self._serving if self._is_known else self._notes
+        scalers = (reference() for reference in known)
+        return [one for one in scalers if one is not None and isinstance(getattr(one, "_scale", None), Tensor)]
+
+    def scaler_of(self, optimizer: object) -> GradScaler | None:
+        """The one that has `optimizer`, which is about to step, do so; None if it steps by itself."""
+        self._is_known = True
+        for reference in self._notes:
+            scaler = reference()
+            if scaler is not None and id(optimizer) in (_notes_of(scaler) or ()):
+                self._serving.add(reference)
+                return scaler
+        return None
 
     def add(self, scaler: GradScaler) -> None:
         """Look at this scaler, too."""

@@ -52,7 +52,8 @@ class Evidence:
         facts: How each of those steps ended; None where that is not known.
         training: What only the live training knew of each of those steps; None where that was not recorded.
         scales: The loss scale that was taken out of the gradients of each; NaN without one.
-        left_scales: The loss scale that is still in the gradients of each, as `watch` was not given the scaler; or 1.
+        left_scales: The loss scale that the record has in the gradients of each, as `watch` was not given the scaler;
+            or 1. What is asked of the evidence is without it.
         series: Every series; its index is its column.
         epoch: That of the model: frames and series of another one have other numbers.
         is_of_evaluations: The record is not of training steps, but of passes between them.
@@ -94,7 +95,7 @@ class Evidence:
         self.scalars: Mapping[str, Scalar] = _scalars(model)
         self.ends_bad = False
         known = earlier is not None and earlier.epoch == self.epoch
-        self._statistics = model.statistics(self.frames) if not known or earlier is None else self._read_on(earlier)
+        self._statistics = self._read(self.frames) if not known or earlier is None else self._read_on(earlier)
         self._of_kind: dict[tuple[Kind, Role | None], list[int]] = {}
         self._fingerprints: dict[int, npt.NDArray[np.uint64]] = {}
         self._column = {one.key: number for number, one in enumerate(self.series)}
@@ -105,11 +106,21 @@ class Evidence:
     def _read_on(self, earlier: Evidence) -> Matrix:
         """The statistics, of which only those of frames that `earlier` lacks are read."""
         is_known = np.isin(self.frames, earlier.frames)
-        new = self.model.statistics(self.frames[~is_known])
+        new = self._read(self.frames[~is_known])
         found = np.full((len(COLUMN), len(self.frames), new.shape[2]), np.nan, dtype=np.float32)
         found[:, ~is_known] = new
         kept = earlier._statistics[:, np.isin(earlier.frames, self.frames)]
         found[:, is_known, : kept.shape[2]] = kept
+        return found
+
+    def _read(self, frames: npt.NDArray[np.int64]) -> Matrix:
+        """The statistics at these frames, `[STATISTICS, frames, series]`, without a loss scale that gradients have."""
+        found = self.model.statistics(frames)
+        scales = self.left_scales[np.isin(self.frames, frames)]
+        if (scales != 1).any():
+            gradients = [number for number, one in enumerate(self.series) if one.kind in _SCALED]
+            for name in _IN_UNITS:
+                found[COLUMN[name]][:, gradients] /= scales[:, None].astype(np.float32)
         return found
 
     def before(self, step: int) -> Evidence:
@@ -217,6 +228,12 @@ class Evidence:
         )
         return float((below[0, 1] - below[0, 0]) / total)
 
+
+_SCALED: tuple[Kind, ...] = ("grad", "grad_norm")
+"""Kinds of series that a loss scale is in."""
+
+_IN_UNITS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm")
+"""Statistics that it is in."""
 
 _CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
 

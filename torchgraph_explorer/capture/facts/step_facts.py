@@ -76,6 +76,8 @@ class StepFactsRecorder:
         self._facts = TrainingFacts()
         self._groups: dict[int, list[ParameterGroup]] = {}
         self._scale: Row | None = None
+        self._scaler: Any = None
+        self._is_scaled = self._is_stepped = False
         self._windows, self._number = windows, number
         self._units: UnitRows | None = None
         self._weights: WeightRows | None = None
@@ -161,10 +163,16 @@ class StepFactsRecorder:
             self._participation.look_for_remade(self._parameters, self._model)
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
-        scalers = self._optimizers.scalers
-        scale = getattr(scalers[0], "_scale", None) if len(scalers) == 1 else None
-        if isinstance(scale, Tensor):
-            self._scale = Row(self._measure.values_again(scale))
+        self._note_scalers(self._optimizers.scalers)
+
+    def _note_scalers(self, scalers: Sequence[Any]) -> None:
+        """The gradients of the step have the scale of these, if there are any. It is known of one alone."""
+        self._is_scaled = bool(scalers)
+        one = scalers[0] if len(scalers) == 1 else None
+        if one is not self._scaler:
+            scale = getattr(one, "_scale", None)
+            self._scale = Row(self._measure.values_again(scale)) if isinstance(scale, Tensor) else None
+            self._scaler = one
 
     def before_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         """`optimizer` is about to move its parameters. If `is_missed`, not all passes were recorded."""
@@ -175,7 +183,17 @@ class StepFactsRecorder:
             self._groups[id(optimizer)] = self._groups_of(optimizer)
         self._cleared.before_update(self._parameters)
         self._leftover.before_update(self._parameters, optimizer)
+        self._note_scaler_of(optimizer)
         self._look_at_update(optimizer, is_missed=is_missed)
+
+    def _note_scaler_of(self, optimizer: Optimizer) -> None:
+        """Only when it steps is it known whether a scaler is in use for it. Several optimizers may have several."""
+        scaler = self._optimizers.scaler_of(optimizer)
+        if not self._is_stepped:
+            self._note_scalers([] if scaler is None else [scaler])
+        elif scaler is not self._scaler:
+            self._scale, self._scaler, self._is_scaled = None, None, True
+        self._is_stepped = True
 
     def after_closure(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         """`optimizer` has called the model itself: only now all of its gradients are known."""
@@ -253,10 +271,12 @@ class StepFactsRecorder:
         participation, leftover, norms = self._participation, self._leftover, self._norms
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
         answers, seen, cleared = self._answers, self._operations, self._cleared.found()
+        is_scaled = self._is_scaled
+        is_known = scale is not None or not is_scaled
 
         def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
             factor = scale(statistics, "mean") if scale is not None else None
-            before = norms.before(statistics, "l2_norm") / (factor or 1.0) if norms.before else None
+            before = norms.before(statistics, "l2_norm") / (factor or 1.0) if norms.before and is_known else None
             return replace(
                 facts,
                 leftover=leftover.names(statistics),
@@ -267,18 +287,18 @@ class StepFactsRecorder:
                 remade=participation.remade,
                 written=participation.written,
                 gradient_norm=before,
-                clipped_norm=norms.clipped(statistics, "l2_norm") if norms.clipped else None,
+                clipped_norm=norms.clipped(statistics, "l2_norm") if norms.clipped and is_known else None,
                 loss_scale=factor,
                 units=units.units(statistics) if units is not None else (),
                 equal_rows=weights.equal(statistics) if weights is not None else (),
                 operations=(
                     *operations(seen, statistics),
                     *cleared,
-                    *(answers.operations(statistics) if answers is not None and scale is None else ()),
+                    *(answers.operations(statistics) if answers is not None and not is_scaled else ()),
                 ),
                 tokens=answers.tokens(statistics) if answers is not None else (),
                 numbers=answers.numbers(statistics) if answers is not None else None,
-                targets=answers.targets(statistics) if answers is not None and scale is None else None,
+                targets=answers.targets(statistics) if answers is not None and not is_scaled else None,
             )
 
         return resolve

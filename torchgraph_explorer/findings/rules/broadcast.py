@@ -12,7 +12,7 @@ from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.rules.facts import operations
-from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.heads import rounding, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.rule import Rows, finding
@@ -144,7 +144,8 @@ def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _
     square = length[rows] ** 2 / count[rows]
     centres = np.stack([high - most, low + most])[:, rows]
     errors = np.abs((std[rows] ** 2 + (mean[rows] - centres) ** 2) / square - 1)
-    if not (errors.min(axis=0) < EXACT).all():
+    info = evidence.places.tensor(evidence.series[column])
+    if not (errors.min(axis=0) < EXACT + 4 * (rounding(info) if info else 0)).all():  # of a square of a difference
         return None
     centre = np.take_along_axis(centres, errors.argmin(axis=0)[None], axis=0)[0]
     return _Centred(rows, centre, square * weight / 2)

@@ -46,7 +46,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     grads = evidence.of_kind("grad", "param")
     stuck = moved_and_stuck(evidence)[1]  # nobody sets their gradients to zero, so these add up
     grads = [one for one in grads if evidence.series[one].module not in stuck]
-    total = _norm(evidence, grads) / evidence.left_scales
+    total = _norm(evidence, grads)
     weights = _norm(evidence, [one for one in evidence.of_kind("value", "param") if _graded(evidence, one)])
     rows = np.flatnonzero(total > 0)
     if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS):

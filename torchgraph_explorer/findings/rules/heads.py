@@ -178,30 +178,35 @@ def _begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, cla
     """Whether loss and gradients of the first steps are those of a mean cross entropy of nearly equal logits.
 
     Such a loss is the logarithm of the number of classes. The gradient of a sample is its softmax minus the label: of
-    a probability q of all wrong answers, its norm is between those of q on one of them and of q spread over all.
+    a probability q of all wrong answers, its norm is between those of q on one of them and of q spread over all. Where
+    the samples differ, their mean loss is larger than that of the mean q, by what the spread of their norms tells.
     """
     loss = judged(evidence)
     if loss is None:
         return False
     _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
-    lengths, size = (
-        evidence.column(name, at)[rows].astype(np.float64) for name, at in (("mean", norms), ("count", column))
+    lengths, spreads, size = (
+        evidence.column(name, at)[rows].astype(np.float64)
+        for name, at in (("mean", norms), ("std", norms), ("count", column))
     )
     ks = parts(evidence)
-    found = loss.values[values].astype(np.float64)
-    every = [(lengths * size / classes * of_length, found * of_loss) for of_length in ks for of_loss in ks]
-    return any(_is_cross_entropy(scaled, losses, classes=classes) for scaled, losses in every)
+    samples, found = size / classes, loss.values[values].astype(np.float64)
+    every = [(samples * of_length, found * of_loss) for of_length in ks for of_loss in ks]
+    return any(
+        _is_cross_entropy(lengths * scale, spreads * scale, losses=losses, classes=classes) for scale, losses in every
+    )
 
 
-def _is_cross_entropy(scaled: Floats, found: Floats, *, classes: int) -> bool:
-    known = np.isfinite(scaled) & np.isfinite(found)
+def _is_cross_entropy(scaled: Floats, spreads: Floats, *, losses: Floats, classes: int) -> bool:
+    known = np.isfinite(scaled) & np.isfinite(losses)
     spread = math.sqrt(classes / (classes - 1))
     wrong = scaled[known] * spread
     alike = int(np.argmin(np.append(wrong > STILL_ALIKE, False)))
     if alike < LEAST_ROWS or abs(wrong[0] - 1) > AS_EXPECTED:
         return False
-    found = found[known][:alike]
+    found = losses[known][:alike]
     least, most = (-np.log1p(-np.minimum(scaled[known][:alike] / one, 0.999)) for one in (math.sqrt(2), spread))
+    most += (np.nan_to_num(spreads[known][:alike]) / spread * np.exp(most)) ** 2 / 2
     is_as_expected = (found > (1 - AS_EXPECTED) * least) & (found < (1 + AS_EXPECTED) * most)
     return bool(is_as_expected.all()) and abs(float(found[0]) / math.log(classes) - 1) < AS_EXPECTED
 
@@ -333,11 +338,19 @@ def softmax_of(evidence: Evidence, column: int, info: TensorInfo) -> tuple[int, 
     )
     errors = np.where(count == sampled, 0.0, ERRORS * spreads / np.sqrt(sampled))
     for classes, positions in classes_and_positions(info):
-        off, allowed = np.abs(means * classes - 1), WITHIN + errors * classes
+        off, allowed = np.abs(means * classes - 1), WITHIN + rounding(info) + errors * classes
         is_known = np.isfinite(means) & (errors * classes < MOST_ERROR)
         if classes > 1 and is_known.sum() >= LEAST_ROWS and not (off > allowed).any():
             return classes, positions
     return None
+
+
+def rounding(info: TensorInfo) -> float:
+    """The largest relative error of an element by its dtype, if that has few digits."""
+    return _ROUNDING.get(info.dtype, 0.0)
+
+
+_ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 def classes_and_positions(info: TensorInfo) -> Iterator[tuple[int, int]]:

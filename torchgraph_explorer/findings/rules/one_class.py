@@ -15,6 +15,7 @@ from torchgraph_explorer.findings.rules.heads import (
     EQUAL,
     ends_with,
     last_module,
+    rounding,
     samples_of,
     trained_outputs,
 )
@@ -63,7 +64,7 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         rows = np.flatnonzero(np.isfinite(shares) & (size >= LEAST_SAMPLES) & _are_of_one_pass(evidence))
         rows = rows[lengths[rows] > LEARNED * lengths[rows[:1]]]
         told = rows[shares[rows] > ONE_WAY]
-        if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL:
+        if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL + rounding(info):
             continue
         if lengths[told].max() > UNLEARNED * lengths[rows[0]]:
             yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))

@@ -118,7 +118,8 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
         if smallest is None or info is None:
             continue
         rows = np.flatnonzero(evidence.is_there[:, column] & (evidence.peaks[:, column] > 0))
-        scale = np.nan_to_num(evidence.scales[rows], nan=1.0)
+        taken_out = np.nan_to_num(evidence.scales[rows], nan=1.0)  # of gradients in the record
+        scale = taken_out * evidence.left_scales[rows] if one.kind == "grad" else np.ones(len(rows))
         peaks, zeros = evidence.peaks[rows, column] * scale, evidence.zero_shares[rows, column]
         is_lost = ((zeros >= LOST) & (peaks < smallest)) | (peaks < FEW_BITS * smallest)
         if len(rows) < LEAST_ROWS or is_lost.mean() < OFTEN:
@@ -135,6 +136,8 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             f"is at most {peaks[is_lost].max():.2g}, below the smallest normal {info.dtype}, {smallest:.2g}: it "
             "underflows.",
             advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",
-            band=Band("largest", one.kind, low=smallest / float(scale[is_lost].min())),
+            band=Band(
+                "largest", one.kind, low=smallest / (float(taken_out[is_lost].min()) if one.kind == "grad" else 1)
+            ),
         )
         return
