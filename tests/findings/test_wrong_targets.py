@@ -780,3 +780,28 @@ def test_a_scaler_of_another_training_says_nothing_of_this_one(*, is_scaled: boo
     assert all(one.clipped_norm == pytest.approx(one.gradient_norm, rel=1e-3) for one in known)
     assert [one.kind for one in run.findings() if one.severity != "info"] == []
     assert other.get_scale() == 2.0**5
+
+
+def some_labels(model: nn.Module, _: int) -> Tensor:
+    return F.nll_loss(model(SAMPLES)[:100], CLASSES[:100])
+
+
+def one_for_each_class(model: nn.Module, _: int) -> Tensor:
+    """Which of the samples is the first of a class."""
+    first = torch.stack([(label == CLASSES).int().argmax() for label in range(5)])
+    return F.nll_loss(model(SAMPLES).T, first)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "step", "is_told"),
+    [
+        pytest.param(0, some_labels, True, id="over the samples"),
+        pytest.param(1, some_labels, False, id="over the classes"),
+        pytest.param(0, one_for_each_class, False, id="one sample for each class"),
+    ],
+)
+def test_logarithms_over_samples_of_which_some_have_labels_are_told(
+    dimension: int, step: Step, *, is_told: bool, tmp_path: Path
+) -> None:
+    found = trained(tmp_path, network(5, nn.LogSoftmax(dimension)), step, rate=1.0)
+    assert told(found, "softmax-over-batch") == ([("warning", "")] if is_told else [])

@@ -9,8 +9,10 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.dimensions import NORMALISED, OFF, TWO_SIZES
 from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.heads import (
+    EQUAL,
     WITHIN,
     TrainedOutput,
     is_softmax,
@@ -41,6 +43,7 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
             continue
         rows = None if is_softmax(evidence, column, info) else _rows_over_batch(evidence, column, info)
         rows = _rows_of_logarithms(evidence, output) if rows is None else rows
+        rows = _rows_of_some_labels(evidence, output) if rows is None else rows
         if rows is not None:
             is_told = True
             yield _told(
@@ -115,6 +118,24 @@ def _rows_of_logarithms(evidence: Evidence, output: TrainedOutput) -> Rows | Non
     off, off_classes = (abs(mean + std**2 / 2 + np.log(number)) for number in (size[rows[0]], info.shape[1] or 1))
     is_over_batch = std < MOST_SPREAD and off < NEAR and off_classes > 3 * NEAR
     return rows if is_over_batch else None
+
+
+def _rows_of_some_labels(evidence: Evidence, output: TrainedOutput) -> Rows | None:
+    """The same, if some samples have labels, as nodes of a graph do: more of them than there are classes.
+
+    That logarithms sum to one over the samples was seen in the first steps. Where one sample is chosen for each class,
+    there are no more labels than classes.
+    """
+    _, info, column, norms = output
+    seen = [one.numbers for _, one in operations(evidence, "normalised")]
+    is_over_samples = all(len(one) == TWO_SIZES and one[0] < NORMALISED and one[2] > OFF for one in seen)
+    if len(info.shape) != 2 or len(seen) < LEAST_ROWS or not is_over_samples:
+        return None
+    lengths = evidence.column("mean", norms) * samples_of(evidence, info, column)
+    labels = evidence.column("sampled", norms) - evidence.column("zeros", norms)
+    rows = np.flatnonzero(np.isfinite(lengths))
+    is_label = np.abs(lengths[rows] - 1) < EQUAL
+    return rows if is_label.all() and (labels[rows] > (info.shape[1] or 0)).all() else None
 
 
 def _has_classes(info: TensorInfo) -> bool:

@@ -38,8 +38,9 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),
             numbers={"parameters": sum(1 for _ in evidence.places.weights())},
             text="The model runs and an optimizer steps, but no gradient ever comes back to any of its parameters.",
-            advice="Look for a missing `backward()`, and for `.detach()`, `.item()`, `.data` or a new "
-            "`torch.tensor(...)` between the model and the loss.",
+            advice="Look for a `backward()` that is missing, or that comes after the `step()` it is for and before a "
+            "`zero_grad()`; and for `.detach()`, `.item()`, `.data` or a new `torch.tensor(...)` between the model and "
+            "the loss.",
         )
     without = _without_gradient(evidence)
     chosen, left = _chosen(evidence, without), _left_by_library(evidence, without.keys())
