@@ -157,9 +157,13 @@ class Checkpointed(nn.Module):
         return result
 
 
-@pytest.mark.parametrize("way", ["frozen one by one", "not reentrant", "all of it", "not given to the optimizer"])
+@pytest.mark.parametrize(
+    "way", ["frozen one by one", "not reentrant", "all of it", "all of it, new", "not given to the optimizer"]
+)
 def test_an_adapter_in_a_checkpoint_without_gradients_is_told(way: str, tmp_path: Path) -> None:
-    model = Checkpointed(nn.Sequential(nn.Linear(8, 32)) if way == "all of it" else Adapted())
+    model = Checkpointed(nn.Sequential(nn.Linear(8, 32)) if way.startswith("all of it") else Adapted())
+    if way == "all of it":  # trained before, and maybe not to be trained any more
+        nn.init.normal_(next(model.parameters()), 0, 0.3)
     model.is_reentrant = way != "not reentrant"
     given = model.head if way == "not given to the optimizer" else model
     with warnings.catch_warnings():
@@ -172,6 +176,7 @@ def test_an_adapter_in_a_checkpoint_without_gradients_is_told(way: str, tmp_path
             "frozen one by one": ["warning", "warning"],
             "not reentrant": [],
             "all of it": ["info"],
+            "all of it, new": ["warning"],
             "not given to the optimizer": ["info", "info"],
         }[way]
     )
