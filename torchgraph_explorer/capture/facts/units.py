@@ -274,6 +274,7 @@ def _factors(columns: int, device: torch.device) -> Tensor:
 def _is_matrix(parameter: nn.Parameter) -> bool:
     return (
         type(parameter) in ORDINARY
+        and parameter.layout is torch.strided
         and untransformed(parameter) is parameter  # not what `functional_call` put there under `vmap`
         and parameter.requires_grad
         and parameter.is_floating_point()
