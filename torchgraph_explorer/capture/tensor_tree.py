@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -95,14 +96,21 @@ def _find_plain(  # noqa: PLR0917  # called very often
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """The items of `value`, each with the piece that it adds to the path."""
-    if isinstance(value, Mapping):
+    """The items of `value`, each with the piece that it adds to the path.
+
+    A class of the user's that is a dict or a list may do something when it is iterated over: here it is not asked.
+    """
+    if isinstance(value, dict):
+        kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
+        yield from ((f"[{key!r}]", inner) for key, inner in kind.items(value))
+    elif isinstance(value, Mapping):
         yield from ((f"[{key!r}]", inner) for key, inner in value.items())
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from ((f".{name}", inner) for name, inner in zip(value._fields, value, strict=False))
     elif isinstance(value, (list, tuple)):
-        if len(value) < MANY or not ATOMS.issuperset(map(type, value)):
-            yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
+        kind = list if isinstance(value, list) else tuple
+        if kind.__len__(value) < MANY or not ATOMS.issuperset(map(type, kind.__iter__(value))):
+            yield from ((f"[{i}]", inner) for i, inner in enumerate(kind.__iter__(value)))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from ((f".{field.name}", getattr(value, field.name, None)) for field in fields(value))
 

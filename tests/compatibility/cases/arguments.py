@@ -141,6 +141,35 @@ def _() -> Any:
     return module(outer, inner=module(inner, a=nn.Linear(6, 3))), _x()
 
 
+class Drawing(dict[str, Any]):
+    """A dict that draws a random number whenever it is iterated over."""
+
+    def items(self) -> Any:
+        torch.rand(1)
+        return super().items()
+
+    def __iter__(self) -> Iterator[str]:
+        torch.rand(1)
+        return super().__iter__()
+
+
+class DrawingList(list[Any]):
+    """As `Drawing`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        torch.rand(1)
+        return super().__iter__()
+
+
+@case("a dict and a list that draw random numbers when they are iterated over")
+def _() -> Any:
+    def wrap(self: Any, x: Tensor) -> Any:
+        return Drawing(y=DrawingList([self.a(x)]))
+
+    inner = module(wrap, a=nn.Linear(6, 6))
+    return module(lambda self, x: self.b(self.inner(x)["y"][0]), inner=inner, b=nn.Linear(6, 2)), _x()
+
+
 @case("a UserDict and an object of the user's own")
 def _() -> Any:
     class Holder:
