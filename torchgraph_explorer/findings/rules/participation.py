@@ -16,7 +16,7 @@ from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
-from torchgraph_explorer.schema import Series
+from torchgraph_explorer.schema import EXTENT, Extent, Series
 
 LEAST_UNCHANGED = 4
 """Recorded steps over which weights that get gradients have to stay the same, at least."""
@@ -359,10 +359,16 @@ def _changes(evidence: Evidence, weight: Weight) -> bool:
 
 
 def _is_constant(evidence: Evidence, column: int) -> bool:
-    """Whether all statistics stay the same to the last bit; False if they are of a sample, which differs each time."""
+    """Whether all statistics stay the same to the last bit.
+
+    Those of a sample differ each time: then the first and the last fingerprint are compared, if they are of the whole.
+    """
     rows = np.flatnonzero(evidence.is_there[:, column])
     count, sampled = (evidence.column(name, column)[rows] for name in ("count", "sampled"))
     if (count != sampled).any():
+        first, last = (evidence.fingerprints(int(row))[column] for row in (rows[0], rows[-1]))
+        if (first & last & np.uint64(EXTENT)) == Extent.ALL:
+            return bool(first == last)
         return _is_same(evidence.column("mean", column)[rows])
     return all(_is_same(evidence.column(name, column)[rows]) for name in _STATISTICS)
 
