@@ -74,7 +74,7 @@ with an unwatched training that runs the same steps as written."""
 NO_TIMM = """\
 timm is not among them: none of its releases that were tried (1.0.31 to 0.4.12) imports without torchvision, which has
 no build for the torch without CUDA that these tests use. With stand-ins for torchvision's compiled operators, models of
-both were tried by hand, as were programs of some 70 other packages: what differed is now a case here or a test."""
+both were tried by hand, as were programs of some 60 other packages: what differed is now a case here or a test."""
 
 SAID = {"compiled": COMPILED, "compiled, and logged compiled": LOGGED_COMPILED, "frameworks": NO_TIMM}
 """What is to be said of a theme."""
