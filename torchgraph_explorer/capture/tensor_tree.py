@@ -26,6 +26,9 @@ ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, tor
 MANY = 16
 """Items of a list that are first looked at as one: it may be of a million numbers, or of the words of a text."""
 
+MOST_PLAIN_LEVELS, MOST_PLAIN_PARTS = 4, 32
+"""Containers that are deeper, or have more parts, are not looked through twice: by `plain_inputs` and then again."""
+
 FURTHER = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, nn.Module)
 """Types of values whose attributes are no part of a result."""
 
@@ -90,7 +93,9 @@ def _find_plain(  # noqa: PLR0917  # called very often
     if kind in ATOMS:
         return True
     if kind is tuple or kind is list or kind is dict:
-        parts = list(_parts(value)) if depth < DEEPEST else []
+        if depth >= MOST_PLAIN_LEVELS or len(value) > MOST_PLAIN_PARTS:  # type: ignore[arg-type]  # it has a length
+            return False
+        parts = _parts(value)
         return all(_find_plain(inner, path + part, found, depth + 1, is_result=is_result) for part, inner in parts)
     return not is_result and not isinstance(value, (Tensor, Mapping, tuple, list)) and not is_dataclass(value)
 
