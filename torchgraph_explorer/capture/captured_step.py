@@ -139,6 +139,7 @@ class CapturedStep:
             ended=self._on_backward_end,
         )
         self._measures_parameters = rows.uses("params")
+        self._is_traced = trace is not None
         self._length = GraphLength() if trace is None else trace.length
         calls = RecordedCalls(
             rows, self._gradients.hooks, self._parameters, length=self._length, facts=facts, is_traced=trace is not None
@@ -378,7 +379,7 @@ class CapturedStep:
 
     def _on_forward_end(self) -> None:
         self._gradients.hooks.forget_graph()
-        if self.forward.trace is not None and self.printed is None:
+        if self._is_traced and self.printed is None:
             with NoDispatch():
                 self.printed = printed_by_users(self.modules.values())
         if self._measures_parameters:
