@@ -189,7 +189,8 @@ def test_a_function_that_raises_ends_the_training_and_leaves_it_clean(tmp_path: 
         while True:
             training.step()
     assert threads == [threading.get_ident()]
-    assert held(training.model, optimizer=training.optimizer) == before
+    after = held(training.model, optimizer=training.optimizer)  # a thread of an earlier test may have ended meanwhile
+    assert [what for what, count in after.items() if count > before[what]] == []
     assert watcher.run_dir is not None
     model = open_run(watcher.run_dir).model()
     assert model.steps.tolist() == list(range(len(training.losses)))
