@@ -227,6 +227,7 @@ NOT_CALLED = {
     "capture.modules_by_name._ByIdentity": "called where a module has its own `named_modules`",
     "capture.modules_by_name._with_layers": OF_KERAS,
     "capture.native_calls.makers": ONCE,
+    "capture.path_gradients.can_make_stale": ONCE,
     "capture.native_calls._functions": WITH_KEEP,
     "capture.native_calls._keep": WITH_KEEP,
     "capture.native_calls._take": WITH_KEEP,

@@ -10,7 +10,7 @@ enum { EQUAL = 2 };
 /* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
-    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, PLAIN_INPUTS, PLAIN_OUTPUTS, CREATION, IN_INFERENCE, MAKE_STALE,
+    CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, PLAIN_INPUTS, PLAIN_OUTPUTS, CREATION, MAKE_STALE, LEAVES_VIEWS,
     WITHOUT_GRADIENT, INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
@@ -144,8 +144,8 @@ typedef struct {
 
 /* Whether gradient comes to a view, and it is not stale: see `path_gradients.is_stale`. 1, 0, or -1 with an exception. */
 static int is_fresh_view(Kept *all, PyObject *view) {
-    int is_inference = truth(PyObject_CallFunctionObjArgs(part[IN_INFERENCE], NULL));
-    if (is_inference != 0) return is_inference < 0 ? -1 : 0;
+    int is_left = truth(PyObject_CallFunctionObjArgs(part[LEAVES_VIEWS], NULL));
+    if (is_left != 0) return is_left < 0 ? -1 : 0;
     PyObject *creation = keep(all, PyObject_CallFunctionObjArgs(part[CREATION], view, NULL));
     int is_without = creation == NULL ? -1 : PySequence_Contains(part[WITHOUT_GRADIENT], creation), failed = 0;
     if (is_without != 0) return is_without < 0 ? -1 : 0;

@@ -27,7 +27,13 @@ from torchgraph_explorer.capture.gradient_hooks import (
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
-from torchgraph_explorer.capture.path_gradients import WITHOUT_GRADIENT, creation_of, make_stale, sequence_number
+from torchgraph_explorer.capture.path_gradients import (
+    WITHOUT_GRADIENT,
+    can_make_stale,
+    creation_of,
+    make_stale,
+    sequence_number,
+)
 from torchgraph_explorer.capture.step_parts import Keeper
 from torchgraph_explorer.capture.tensor_tree import info_of, plain_inputs, plain_outputs
 from torchgraph_explorer.native import library_for_python
@@ -56,9 +62,12 @@ def makers() -> Makers | None:
     library = library_for_python(BUILT)
     if library is None:
         return None
+    # A view that is not to be asked twice whether it is stale is left to Python, as all are in inference mode.
+    with NoDispatch():
+        leaves_views = torch.is_inference_mode_enabled if can_make_stale() else lambda: True
     begin = library.torchgraph_calls
     begin.argtypes, begin.restype = (ctypes.py_object,), ctypes.py_object
-    return Makers(*begin((*_TYPES_AND_FUNCTIONS, *_VALUES, *_NAMES.split())))
+    return Makers(*begin((*_TYPES_AND_FUNCTIONS, leaves_views, *_VALUES, *_NAMES.split())))
 
 
 def keeping(keeper: Keeper | None) -> tuple[Any, Any]:
@@ -102,7 +111,7 @@ _TYPES_AND_FUNCTIONS = (
     *(torch._C._is_torch_function_mode_enabled, torch.is_grad_enabled, series_key, info_of),
     lambda args, kwargs: plain_inputs(args, kwargs),  # noqa: PLW0108  # looked up at each call: a test breaks it
     lambda output: plain_outputs(output),  # noqa: PLW0108  # the same
-    *(creation_of, torch.is_inference_mode_enabled),
+    creation_of,
     lambda view: make_stale(view),  # noqa: PLW0108  # the same
 )
 

@@ -114,6 +114,16 @@ def _edge_of_view(view: Tensor) -> tuple[Edge, bool]:
     return edge, was_stale
 
 
+def can_make_stale() -> bool:
+    """Whether `make_stale` does that: not with an older torch, which sets the version of one tensor."""
+    one = torch.empty(0, device="cpu")
+    try:
+        _set_versions((one,), (one._version,))
+    except TypeError:
+        return False
+    return True
+
+
 def make_stale(view: Tensor) -> None:
     """Use a view at a version so high that torch will never take the view to be up to date."""
     version = view._version
