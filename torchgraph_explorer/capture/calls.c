@@ -293,20 +293,14 @@ static PyObject *note_known(PyObject *known, int at, PyObject *found) {
     return PyList_SetItem(known, at, found) < 0 ? NULL : found;
 }
 
-/* As `key_of`, of a series that each such call has. */
-static PyObject *known_key(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number) {
-    PyObject *key = PyList_GetItem(known, at);
-    if (key != NONE) return key;
-    const int is_input = at == IN || at == IN_GRADIENT, kind = at == IN || at == OUT ? VALUE : GRAD_NORM;
-    PyObject *path = part[is_input ? INPUT_PATH : OUTPUT];
-    return note_known(known, at, key_of(all, name, number, is_input ? INPUT : OUTPUT, path, kind));
-}
-
-/* The key of a tensor of a call. `at` says which of its series, if it had one tensor alone. */
+/* The key of a series of a call. `at` says which one; that of the call's only tensor is known from earlier steps. */
 static PyObject *key_at(Kept *all, PyObject *known, int at, PyObject *name, PyObject *number, PyObject *path) {
-    const int is_input = at == IN || at == IN_GRADIENT;
-    if (path == part[is_input ? INPUT_PATH : OUTPUT]) return known_key(all, known, at, name, number);
-    return key_of(all, name, number, is_input ? INPUT : OUTPUT, path, at == IN || at == OUT ? VALUE : GRAD_NORM);
+    const int is_input = at == IN || at == IN_GRADIENT, kind = at == IN || at == OUT ? VALUE : GRAD_NORM;
+    const int is_only = path == part[is_input ? INPUT_PATH : OUTPUT];
+    PyObject *key = is_only ? PyList_GetItem(known, at) : NONE;
+    if (key != NONE) return key;
+    key = key_of(all, name, number, is_input ? INPUT : OUTPUT, path, kind);
+    return is_only ? note_known(known, at, key) : key;
 }
 
 /* The `Call` that is known, if it is the same one; else a new one. A borrowed reference. */

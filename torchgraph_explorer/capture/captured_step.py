@@ -142,7 +142,7 @@ class CapturedStep:
         self._is_traced = trace is not None
         self._length = GraphLength() if trace is None else trace.length
         calls = RecordedCalls(
-            rows, self._gradients.hooks, self._parameters, length=self._length, facts=facts, is_traced=trace is not None
+            rows, self._gradients.hooks, self._parameters, length=self._length, facts=facts, is_traced=self._is_traced
         )
         passes = ForwardPasses(options.choice, options.expected)
         self.forward = forward(

@@ -114,6 +114,11 @@ def is_readable(tensor: Tensor) -> bool:
     return not (tensor.is_meta or _is_batched(tensor) or tensor.dtype in UNREADABLE)
 
 
+def has_plain_elements(tensor: Tensor) -> bool:
+    """Whether it is an ordinary strided tensor with elements to read."""
+    return type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested and is_readable(tensor)
+
+
 def has_memory(tensor: Tensor) -> bool:
     """Whether its elements are in memory. Sharding and offloading free memory that is not in use, and fill it again."""
     if type(tensor) not in ORDINARY or tensor.layout is not torch.strided or tensor.is_nested:

@@ -9,6 +9,7 @@ graph, so gradients are summed in the same order as without `watch`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
@@ -114,8 +115,9 @@ def _edge_of_view(view: Tensor) -> tuple[Edge, bool]:
     return edge, was_stale
 
 
+@cache
 def can_make_stale() -> bool:
-    """Whether `make_stale` does that: not with an older torch, which sets the version of one tensor."""
+    """Whether torch has what `make_stale` needs; an older one sets the version of one tensor alone."""
     one = torch.empty(0, device="cpu")
     try:
         _set_versions((one,), (one._version,))
@@ -126,11 +128,9 @@ def can_make_stale() -> bool:
 
 def make_stale(view: Tensor) -> None:
     """Use a view at a version so high that torch will never take the view to be up to date."""
-    version = view._version
-    try:
-        _set_versions((view,), (version,))
-    except TypeError:  # an older torch, which takes one tensor: the view is left as used
+    if not can_make_stale():  # the view is left as used
         return
+    version = view._version
     with Restoring(lambda: _set_versions((view,), (version,))):
         _set_versions((view,), (UNREACHED_VERSION,))
         view.grad_fn  # noqa: B018  # reading it uses the view

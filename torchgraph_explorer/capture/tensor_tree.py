@@ -41,11 +41,15 @@ def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> lis
     if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):  # most calls
         return [("input[0]", args[0])]
     found: list[Leaf] = []
-    for i, value in enumerate(args):
-        _find(value, f"input[{i}]", found)
-    for name, value in kwargs.items():
-        _find(value, f"input[{name!r}]", found)
+    for path, value in _arguments(args, kwargs):
+        _find(value, path, found)
     return found
+
+
+def _arguments(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The arguments of a call, each with its path."""
+    yield from ((f"input[{i}]", value) for i, value in enumerate(args))
+    yield from ((f"input[{name!r}]", value) for name, value in kwargs.items())
 
 
 def tensors(value: object, path: str) -> list[Leaf]:
@@ -68,13 +72,7 @@ def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None: 
 def plain_inputs(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf] | None:
     """As `input_tensors`; None if a class of somebody else's may have tensors in it, or is one."""
     found: list[Leaf] = []
-    for i, value in enumerate(args):
-        if not _find_plain(value, f"input[{i}]", found):
-            return None
-    for name, value in kwargs.items():
-        if not _find_plain(value, f"input[{name!r}]", found):
-            return None
-    return found
+    return found if all(_find_plain(value, path, found) for path, value in _arguments(args, kwargs)) else None
 
 
 def plain_outputs(output: object) -> list[Leaf] | None:

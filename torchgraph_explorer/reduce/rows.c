@@ -164,17 +164,38 @@ static int64_t take_out_non_finite(float *block, int64_t length, NonFinite *foun
 /* The fingerprint of a tensor is the sum of a hash of the bits of each element, so it depends neither on the order of the
  * elements nor on how the sum is divided. */
 
-/* Elements of 32 bits, two at a time: that is where a processor's vectors have room for products of 64 bits. */
-static uint64_t sum_of_pairs(const char *data, int64_t count) {
-    const uint64_t offset = (uint64_t)HASH_OFFSET << 32 | HASH_OFFSET;
+/* Vectors as long as the longest ones of any processor: where they are shorter, the compiler takes several. */
+typedef uint64_t Words __attribute__((vector_size(64)));
+typedef uint32_t BitsOfFloats __attribute__((vector_size(64)));
+
+/* Of elements of 32 bits: the sum of their hashes and, as `any_non_finite`, whether one of them is NaN or infinite, if they are
+ * floats. A vector has room for products of 64 bits of every second element. */
+static uint64_t look_at_words(const char *data, int64_t count, int *is_any_non_finite) {
+    const Words offset = (Words){0} + ((uint64_t)HASH_OFFSET << 32 | HASH_OFFSET);
+    Words totals = {0};
+    BitsOfFloats carried = {0};
     uint64_t total = 0;
-    for (int64_t i = 0; i + 2 <= count; i += 2) {
-        uint64_t pair;
-        memcpy(&pair, data + 4 * i, sizeof pair);
-        pair ^= offset;
-        total += hash_shifted(pair & LOW_HALF) + hash_shifted(pair >> 32);
+    uint32_t any = 0;
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        Words words;
+        memcpy(&words, data + 4 * i, sizeof words);
+        carried |= ((BitsOfFloats)words & 0x7fffffffu) + 0x00800000u;
+        words ^= offset;
+        /* As `hash_shifted`, of eight at once. */
+        const Words low = (words & LOW_HALF) * HASH_FACTOR, high = (words >> 32) * HASH_FACTOR;
+        totals += (((low & LOW_HALF) * (low >> 32)) ^ low) + (((high & LOW_HALF) * (high >> 32)) ^ high);
     }
-    return count % 2 ? total + hash32(((const uint32_t *)data)[count - 1]) : total;
+    for (int lane = 0; lane < 8; lane++) total += totals[lane];
+    for (int lane = 0; lane < 16; lane++) any |= carried[lane];
+    for (; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, data + 4 * i, sizeof bits);
+        any |= (bits & 0x7fffffffu) + 0x00800000u;
+        total += hash32(bits);
+    }
+    *is_any_non_finite = any >> 31;
+    return total;
 }
 
 #define ADD_HASHES(TYPE, HASH)                                                           \
@@ -186,10 +207,11 @@ static uint64_t sum_of_pairs(const char *data, int64_t count) {
 /* Of `count` elements of `size` bytes: 1, 2, 4, 8 or 16. */
 static uint64_t sum_of_hashes(const char *data, int64_t size, int64_t count) {
     uint64_t total = 0;
+    int unused;
     switch (size) {
     case 1: ADD_HASHES(uint8_t, hash32); break;
     case 2: ADD_HASHES(uint16_t, hash32); break;
-    case 4: return sum_of_pairs(data, count);
+    case 4: return look_at_words(data, count, &unused);
     case 8: ADD_HASHES(uint64_t, hash64); break;
     default:
         for (int64_t i = 0; i < count; i++) {
@@ -210,38 +232,6 @@ static int64_t size_of(int64_t type) {
     }
 }
 
-/* Vectors as long as the longest ones of any processor: where they are shorter, the compiler takes several. */
-typedef uint64_t Words __attribute__((vector_size(64)));
-typedef uint32_t BitsOfFloats __attribute__((vector_size(64)));
-
-/* As `sum_of_hashes` of floats, and as `any_non_finite`, in one pass. */
-static uint64_t look_at_floats(const char *data, int64_t count, int *is_any_non_finite) {
-    const Words offset = (Words){0} + ((uint64_t)HASH_OFFSET << 32 | HASH_OFFSET);
-    Words totals = {0};
-    BitsOfFloats carried = {0};
-    uint64_t total = 0;
-    uint32_t any = 0;
-    int64_t i = 0;
-    for (; i + 16 <= count; i += 16) {
-        Words words;
-        memcpy(&words, data + 4 * i, sizeof words);
-        carried |= ((BitsOfFloats)words & 0x7fffffffu) + 0x00800000u;
-        words ^= offset;
-        const Words low = (words & LOW_HALF) * HASH_FACTOR, high = (words >> 32) * HASH_FACTOR;
-        totals += (((low & LOW_HALF) * (low >> 32)) ^ low) + (((high & LOW_HALF) * (high >> 32)) ^ high);
-    }
-    for (int lane = 0; lane < 8; lane++) total += totals[lane];
-    for (int lane = 0; lane < 16; lane++) any |= carried[lane];
-    for (; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, data + 4 * i, sizeof bits);
-        any |= (bits & 0x7fffffffu) + 0x00800000u;
-        total += hash32(bits);
-    }
-    *is_any_non_finite = any >> 31;
-    return total;
-}
-
 /* Look at every element from number `start` up to `end`, sampled or not: returns the sum of their hashes and, if `found`
  * is given, counts exactly what is not finite. */
 static uint64_t look_through(const Elements *elements, int64_t start, int64_t end, NonFinite *found) {
@@ -256,7 +246,7 @@ static uint64_t look_through(const Elements *elements, int64_t start, int64_t en
         const char *data = elements->data + at * size;
         int is_any = 0;
         if (elements->type == FLOAT32) {
-            hashes += look_at_floats(data, length, &is_any);
+            hashes += look_at_words(data, length, &is_any);
         } else {
             hashes += sum_of_hashes(data, size, length);
             is_any = found != NULL && any_non_finite(&all, at, length);

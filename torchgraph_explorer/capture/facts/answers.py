@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
-from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, is_readable
+from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_plain_elements
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.tensor_infos import Described, differentiable, hookable
 from torchgraph_explorer.schema import NumberAnswers, Operation, OperationKind, TokenAnswers
@@ -93,13 +93,13 @@ class Answers:
             return
         self._tokens, self._given = [], None
         for info, tensor in inputs:
-            if self._given is None and tensor.dim() == 2 and tensor.dtype in FLOATS and _is_plain(tensor):
+            if self._given is None and tensor.dim() == 2 and tensor.dtype in FLOATS and has_plain_elements(tensor):
                 self._given = tensor.detach()
             if (
                 tensor.dtype in _INTEGERS
                 and tensor.dim() == 2
                 and tensor.shape[1] >= LEAST_LENGTH
-                and _is_plain(tensor)
+                and has_plain_elements(tensor)
             ):
                 some = tensor.detach()[:MOST_SAMPLES, :MOST_POSITIONS].clone()
                 self._tokens.append(_Tokens(info.path, (tensor.shape[0], tensor.shape[1]), some))
@@ -109,7 +109,7 @@ class Answers:
         if self._handle is not None or not self._is_open:
             return
         for tensor in (one.tensor for one in hookable(differentiable(outputs), are_results=False)):
-            if tensor.dim() > 0 and tensor.dtype in FLOATS and _is_plain(tensor):
+            if tensor.dim() > 0 and tensor.dtype in FLOATS and has_plain_elements(tensor):
                 self._shape = tensor.shape
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
@@ -119,7 +119,7 @@ class Answers:
 
     def _take(self, gradient: Tensor) -> None:
         with self._lock:
-            if self._is_open and _is_plain(gradient) and gradient.shape == self._shape:
+            if self._is_open and has_plain_elements(gradient) and gradient.shape == self._shape:
                 self._is_open = False
                 with NoDispatch():
                     self._look(gradient.detach())
@@ -292,10 +292,6 @@ def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:
     x, y = ((one - (weight * one).sum()) for one in (output, pull))
     both, first, second = ((weight * one).sum() for one in (x * y, x * x, y * y))
     return torch.where(first * second > 0, 1 - both**2 / (first * second), 0.0)
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested and is_readable(tensor)
 
 
 def _paddings(modules: ModulesByName) -> dict[int, int]:

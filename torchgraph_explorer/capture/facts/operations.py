@@ -18,7 +18,7 @@ from torch import Tensor
 
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_plain_elements, plain
 from torchgraph_explorer.schema import Call, Operation
 from torchgraph_explorer.shapes import moves_channels
 
@@ -253,11 +253,7 @@ def _arguments(operation: Any, given: Sequence[Any], named: dict[str, Any]) -> d
 
 
 def _is_readable(value: Any) -> bool:
-    if not isinstance(value, Tensor):
-        return False
-    tensor = plain(value)
-    is_plain = type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested
-    return is_plain and is_readable(tensor)
+    return isinstance(value, Tensor) and has_plain_elements(plain(value))
 
 
 def _is_number(value: Any, expected: float) -> bool:
