@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -471,12 +471,14 @@ def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
     return found
 
 
-def of_norm_one(evidence: Evidence, norms: int, scale: Floats) -> Rows:
-    """The rows with gradients, if each sample's, times `scale`, is 1 at all of them; else none."""
-    low, high = (evidence.column(name, norms) * scale for name in ("min", "max"))
-    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
-    is_one = (np.abs(low[rows] - 1) < EQUAL) & (np.abs(high[rows] - 1) < EQUAL)
-    return rows if is_one.all() else rows[:0]
+def of_norm_one(evidence: Evidence, norms: int, scale: Floats, *, of: Sequence[str] = ("min", "max")) -> Rows:
+    """The rows with gradients, if each sample's, times `scale`, is 1 at all of them; else none.
+
+    Or, where `of` is other statistics of the samples' norms, these are.
+    """
+    found = np.stack([evidence.column(name, norms) * scale for name in of])
+    rows = np.flatnonzero(np.isfinite(found).all(axis=0))
+    return rows if (np.abs(found[:, rows] - 1) < EQUAL).all() else rows[:0]
 
 
 def sample_size(info: TensorInfo) -> int:

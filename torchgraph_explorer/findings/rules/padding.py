@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, finding, 
 from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
+
+_Padding: TypeAlias = "tuple[tuple[int | None, ...], Floats, Floats]"
+"""Of sequences of tokens: their sizes, how many places there are at each step, and how many of them are padded."""
 
 HIDDEN = "key_padding_mask"
 """How arguments of torch's attention are named that say which keys are hidden."""
@@ -29,14 +33,14 @@ LEAST_TOKENS = 3
 
 def padding_mask_inverted(evidence: Evidence) -> Iterator[Finding]:
     """As many places are hidden as have a token, and as many are seen as are padded with zeros, at each step."""
-    found = next(chain(_by_argument(evidence), _by_weights(evidence)), None)
+    paddings = [(shape, *_padding(evidence, column)) for column, shape in _tokens(evidence)]
+    found = next(chain(_by_argument(evidence, paddings), _by_weights(evidence, paddings)), None)
     if found is not None:
         yield found
 
 
-def _by_argument(evidence: Evidence) -> Iterator[Finding]:
+def _by_argument(evidence: Evidence, paddings: list[_Padding]) -> Iterator[Finding]:
     """Torch's attention is handed a mask: of `True`, or of minus infinity, where keys are hidden."""
-    paddings = [(shape, *_padding(evidence, column)) for column, shape in _tokens(evidence)]
     for column in evidence.of_kind("value", "input"):
         one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
         if HIDDEN not in one.path or info is None:
@@ -76,9 +80,8 @@ def _padding(evidence: Evidence, column: int) -> tuple[Floats, Floats]:
     return np.where(count == sampled, count, np.nan), zeros
 
 
-def _by_weights(evidence: Evidence) -> Iterator[Finding]:
+def _by_weights(evidence: Evidence, paddings: list[_Padding]) -> Iterator[Finding]:
     """A softmax between the modules gives weight to as many keys as are padded, and also to later ones."""
-    paddings = [(shape, *_padding(evidence, column)) for column, shape in _tokens(evidence)]
     seen = [(row, one) for row, one in operations(evidence, "attention") if np.isfinite(one.numbers).all()]
     for module in dict.fromkeys(one.module for _, one in seen):
         of = [(row, one) for row, one in seen if one.module == module]

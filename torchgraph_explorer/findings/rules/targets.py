@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from torchgraph_explorer.findings.rules.heads import (
     classes_and_positions,
     ends_with,
     last_module,
+    of_norm_one,
     parts,
     sample_size,
     samples_of,
@@ -68,21 +69,14 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
         size = samples_of(evidence, info, column)
         for classes, positions in classes_and_positions(info):
             scale = size * math.sqrt(positions)
-            rows = next((rows for k in parts(evidence) if len(rows := _of_mean_one(evidence, norms, scale * k))), ())
-            if classes > 2 and len(rows) >= LEAST_ROWS:
+            every = (of_norm_one(evidence, norms, scale * k, of=("mean",)) for k in parts(evidence))
+            rows = next(filter(len, every), None)
+            if classes > 2 and rows is not None and len(rows) >= LEAST_ROWS:
                 yield _not_logarithms(evidence, one, rows, lowest=float(loss.values.min()))
                 break
 
 
-def _of_mean_one(evidence: Evidence, norms: int, scale: Floats) -> list[int]:
-    """The rows with gradients, if the norms of the samples, times `scale`, have 1 as mean at all of them; else none."""
-    means = evidence.column("mean", norms) * scale
-    rows = np.flatnonzero(np.isfinite(means))
-    found: list[int] = rows.tolist() if (np.abs(means[rows] - 1) < EQUAL).all() else []
-    return found
-
-
-def _not_logarithms(evidence: Evidence, one: Series, rows: Sequence[int], *, lowest: float) -> Finding:
+def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: float) -> Finding:
     return finding(
         evidence,
         "logits-before-nll",
