@@ -112,22 +112,16 @@ def test_a_wrapper_that_cannot_be_copied_into_an_ordinary_tensor_is_measured_as_
 class Sparse(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.a, self.mixing = nn.Linear(3, 3), nn.Parameter(torch.eye(3).to_sparse())
+        self.a, self.mixing = nn.Linear(3, 3), nn.Parameter(torch.eye(4).to_sparse())
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.sparse.mm(self.mixing, self.a(x))
 
 
 def test_a_sparse_parameter_leaves_the_facts_about_others_whole() -> None:
-    heard, model = Listening(), Sparse()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with watch(model, backend=heard, log_freq=1, verbose=False):
-        for _ in range(2):
-            optimizer.zero_grad()
-            model(torch.randn(3, 3)).sum().backward()
-            optimizer.step()
-    assert heard.finished.notes == ()
-    assert all(frame.training is not None for frame in heard.frames)
+    listening = heard(Sparse())
+    assert listening.finished.notes == ()
+    assert all(frame.training is not None for frame in listening.frames)
 
 
 def test_a_gradient_that_is_none_is_left_out_and_all_else_is_recorded() -> None:

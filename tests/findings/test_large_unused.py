@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer import open_run, watch
+from tests.findings.trainings import trained
 
 
 class Spare(nn.Module):
@@ -23,12 +23,7 @@ class Spare(nn.Module):
 
 def test_a_large_part_that_is_never_called_is_told_as_one(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = Spare()
-    optimizer = torch.optim.SGD(model.parameters(), 0.01)
-    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
-        for _ in range(6):
-            optimizer.zero_grad()
-            model(torch.randn(4, 8)).square().mean().backward()
-            optimizer.step()
-    found = open_run(tmp_path / "run").model().findings()
+    found = trained(
+        tmp_path, Spare(), lambda model, _: model(torch.randn(4, 8)).square().mean(), steps=6, rate=0.01, logs=False
+    )
     assert [(one.module, one.evidence["parameters"]) for one in found if one.kind == "unused-module"] == [("spare", 4)]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.findings.records import chain, module, recorded, weight
+from tests.findings.trainings import trained
 from torchgraph_explorer import open_run, watch
 
 COUNT = 40
@@ -181,14 +182,9 @@ class Decaying(nn.Module):
 def test_rows_that_updates_move_by_less_than_their_sums_are_rounded_by_are_not_alike(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Decaying()
-    optimizer = torch.optim.SGD(model.parameters(), 0.05)
-    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
-        for _ in range(8):
-            optimizer.zero_grad()
-            model(torch.randn(16, 16)).square().mean().backward()
-            optimizer.step()
+    found = trained(tmp_path, model, lambda model, _: model(torch.randn(16, 16)).square().mean(), steps=8, logs=False)
     assert len(model.rates.unique(dim=0)) > 8
-    assert [one.kind for one in open_run(tmp_path / "run").model().findings() if one.kind == "symmetric-units"] == []
+    assert [one.kind for one in found if one.kind == "symmetric-units"] == []
 
 
 @pytest.mark.slow

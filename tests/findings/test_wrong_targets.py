@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.findings.trainings import Step, trained
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
 
@@ -18,38 +19,10 @@ pytestmark = pytest.mark.slow
 
 torch.manual_seed(0)  # models are made as this file is read
 
-Step = Callable[[nn.Module, int], Tensor]
-"""The loss of a model at a step."""
-
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
-
-
-def trained(  # the model's own parameters, and those of `beside`
-    folder: Path,
-    model: nn.Module,
-    step: Step,
-    *,
-    steps: int = 40,
-    rate: float = 0.05,
-    logs: bool = True,
-    **more: object,
-) -> list[Finding]:
-    """What is told of a training with SGD and `log_freq=1`."""
-    beside = more.pop("beside", None)
-    parameters = [*model.parameters(), *(beside.parameters() if isinstance(beside, nn.Module) else ())]
-    optimizer = torch.optim.SGD(parameters, rate, **more)  # type: ignore[arg-type]
-    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False) as watcher:
-        for number in range(steps):
-            loss = step(model, number)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            if logs:
-                watcher.log({"loss": loss.item()})
-    return list(open_run(str(folder / "run")).model().findings())
 
 
 def told(findings: list[Finding], kind: str) -> list[tuple[str, str | None]]:
