@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Request, expect
+from playwright.sync_api import Locator, Request, Route, expect
 
 from tests.browser import runs
 from tests.browser.page import Viewer, expect_painted, expect_true
@@ -119,6 +119,32 @@ def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_
         viewer.select_mode(mode)
         viewer.chart("sparse: trunk, output, value").scroll_into_view_if_needed()
         expect(viewer.chart("sparse: trunk, output, value").locator("path")).to_have_count(4)
+
+
+@pytest.mark.parametrize("mode", ["Heat", "Line", "Ridge"])
+def test_a_run_that_answers_last_is_shown_like_the_others(viewer: Viewer, sweep: str, mode: str) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    viewer.page.route(re.compile(r"/api/.*net_sparse"), hold)
+    compare(viewer, sweep, "base", "again", "sparse", pin="0.trunk#0", step=10)
+    viewer.select_mode(mode)
+    figure = viewer.page.locator(".runs-chart").first
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".outline")).to_have_count(2)
+    assert held
+    for route in held:
+        route.continue_()
+    viewer.page.unroute_all()
+    expect(figure.locator(".outline")).to_have_count(3)
+    if mode == "Line":
+        expect(figure.locator(".runs-plot")).to_have_attribute("aria-valuetext", re.compile(r"C sparse \S+$"))
+    elif mode == "Ridge":
+        expect(figure.locator(".ridges").nth(2).locator("path")).to_have_count(4)
+    else:
+        expect_painted(figure.locator(".strip").nth(2))
 
 
 def test_charts_are_made_and_fetched_when_they_come_near(viewer: Viewer, sweep: str) -> None:

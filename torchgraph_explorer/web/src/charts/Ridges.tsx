@@ -1,12 +1,12 @@
 /** Histograms of several steps of one series: behind each other, as a ridge, or on top of each other. */
 
-import {useComputed} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useRef} from 'preact/hooks';
 import type {SeriesHistory} from '../api/types';
 import {lacksHistograms} from '../history';
 import {stepToChoose} from '../steps';
+import {useDerived} from './derived';
 import {axisNumber} from './format';
 import {rowGrid} from './grid';
 import {ridgesOf, ridgeAt, ridgePath} from './ridgeShapes';
@@ -33,8 +33,8 @@ export interface RidgesProps {
 export function Ridges({name, history, setting, others = [history]}: RidgesProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const {width, isVisible} = useView(box);
-  const scale = useComputed(() => barScale(others.flatMap((one) => one.value ?? []), setting.options.value));
-  const peak = useComputed(() => Math.max(0, ...others.map((one) => (one.value === null ? 0 : drawn(one.value, scale.value, setting).peak))) || 1);
+  const scale = useDerived(() => barScale(others.flatMap((one) => one.value ?? []), setting.options.value), [setting, ...others]);
+  const peak = useDerived(() => Math.max(0, ...others.map((one) => (one.value === null ? 0 : drawn(one.value, scale.value, setting).peak))) || 1, [scale, ...others]);
   const now = history.value;
   const isOverlay = setting.options.value.mode === 'overlay';
   const layout: RidgeLayout = {width: width.value, height: 118, isOverlay};

@@ -1,12 +1,13 @@
 /** One series over time: heat, bands or a line, with the bars of the step on show beside it. */
 
-import {computed, useComputed, useSignal, useSignalEffect, type ReadonlySignal} from '@preact/signals';
+import type {ReadonlySignal} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
-import {useEffect, useLayoutEffect, useMemo, useRef} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 
 import type {Band, SeriesHistory} from '../api/types';
 import {lacksHistograms} from '../history';
 import {frameAtStep} from '../steps';
+import {useDerived, useReaction} from './derived';
 import {drawPlot} from './draw/plot';
 import {drawSlice} from './draw/slice';
 import {RIM, stripLayout, type Box, type StripLayout, type StripRoom} from './layout';
@@ -52,20 +53,22 @@ export interface Together {
 export function Strip({name, history, chosen = history, setting, band, together}: StripProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
-  const shared = useSignal(together); // a signal: what is computed of another group is not to be taken for this one's
-  useLayoutEffect(() => void (shared.value = together), [together]);
-  const scene = useComputed(() =>
-    shared.value ? shared.value.sceneAt(view.width.value) : workOut(history.value, view.width.value, setting, band?.value ?? null),
+  const scene = useDerived(
+    () => (together ? together.sceneAt(view.width.value) : workOut(history.value, view.width.value, setting, band?.value ?? null)),
+    [history, setting, band, together],
   );
   // Not that of the scene, which takes long to work out.
-  const layout = useComputed(() => stripLayout(view.width.value, setting.options.value.bins, shared.value ? shared.value.room() : roomOf(history.value)));
-  const missing = useComputed(() => (setting.frames.value.steps.length === 0 ? 'no step' : 'loading'));
-  const summary = useMemo(
-    () => computed(() => (history.value === null ? `${name}: ${missing.value}` : summaryOf(name, history.value, setting.frames.value.steps))),
-    [name, history], // of an input the name is known when the graph has come
+  const layout = useDerived(
+    () => stripLayout(view.width.value, setting.options.value.bins, together ? together.room() : roomOf(history.value)),
+    [history, setting, together],
   );
-  const pointed = useComputed(() => frameOf(setting.pointed.value, setting));
-  useSignalEffect(() => setting.onWidth(layout.value.plot.width));
+  const missing = useDerived(() => (setting.frames.value.steps.length === 0 ? 'no step' : 'loading'), [setting]);
+  const summary = useDerived(
+    () => (history.value === null ? `${name}: ${missing.value}` : summaryOf(name, history.value, setting.frames.value.steps)),
+    [name, history, setting], // of an input the name is known when the graph has come
+  );
+  const pointed = useDerived(() => frameOf(setting.pointed.value, setting), [setting]);
+  useReaction(() => setting.onWidth(layout.value.plot.width), [layout]);
   const canvases = usePictures({scene, history, chosen, view, layout, setting, band, together});
   const pointer = usePointer({box, scene, chosen, setting});
   return (
@@ -132,7 +135,7 @@ function usePictures({scene, history, chosen, view, layout, setting, band, toget
   const [plot, slice] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
   const palette = followPalette();
   const {isVisible} = view;
-  useEffect(() => () => setting.onScale(plot, null), []);
+  useEffect(() => () => setting.onScale(plot, null), [setting]);
   const prepare = together && (() => together.prepare(view.width.value));
   const watch = () => void [history.value, setting.options.value, setting.axis.value, palette.value, view.width.value, band?.value, together?.watch()];
   usePainting({
@@ -140,7 +143,7 @@ function usePictures({scene, history, chosen, view, layout, setting, band, toget
     isVisible,
     watch,
     prepare,
-    source: together,
+    given: [scene, layout],
     area: () => (scene.value === null ? null : whole(layout.value)),
     paint: (context) => {
       setting.onScale(plot, scene.value!.scale.kind);
@@ -152,7 +155,7 @@ function usePictures({scene, history, chosen, view, layout, setting, band, toget
     isVisible,
     watch: () => void [watch(), chosen.value, setting.frame.value],
     prepare,
-    source: together,
+    given: [scene, layout, chosen],
     area: () => (scene.value === null ? null : besides(layout.value)),
     paint: (context) => drawSlice(context, scene.value!, {history: chosen.value!, frame: setting.frame.value, palette: palette.value}),
   });
@@ -177,7 +180,7 @@ export interface MarkerProps {
 /** A vertical line at a frame, moved without repainting anything. */
 export function Marker({class: name, frame, axis, layout}: MarkerProps): JSX.Element {
   const line = useRef<HTMLDivElement>(null);
-  useSignalEffect(() => {
+  useReaction(() => {
     const {plot} = layout.value;
     const x = frame.value === null ? NaN : timePixel(axis.value, plot.width, axis.value.values[frame.value] ?? NaN);
     Object.assign(line.current!.style, {
@@ -186,6 +189,6 @@ export function Marker({class: name, frame, axis, layout}: MarkerProps): JSX.Ele
       height: `${plot.height + 2 * RIM + 2}px`,
       transform: `translateX(${plot.x + Math.min(Math.floor(x), plot.width - 1)}px)`,
     });
-  });
+  }, [frame, axis, layout]);
   return <div ref={line} class={name} />;
 }

@@ -14,8 +14,8 @@ export interface Painting {
   watch: () => void;
   /** Does some of what takes long before `area` and `paint`; true when that is done. Left out: nothing does. */
   prepare?: (() => boolean) | undefined;
-  /** The canvas is painted anew when this is another one: what the functions of before read may be gone. */
-  source?: unknown;
+  /** What the functions read besides signals' values: the canvas is painted anew when that is something else. */
+  given: readonly unknown[];
   /** The part of the strip that the canvas covers; null when there is nothing to paint. */
   area: () => Box | null;
   /** Paints in CSS pixels of the strip. */
@@ -23,7 +23,7 @@ export interface Painting {
 }
 
 /** Keeps a canvas painted until its component goes. */
-export function usePainting({canvas, isVisible, watch, prepare, source, area, paint}: Painting): void {
+export function usePainting({canvas, isVisible, watch, prepare, given, area, paint}: Painting): void {
   useEffect(() => {
     const owner = {};
     const repaint = () => untracked(() => (prepare?.() === false ? true : paintArea(canvas.current, area(), paint)));
@@ -35,7 +35,7 @@ export function usePainting({canvas, isVisible, watch, prepare, source, area, pa
       stop();
       unschedule(owner);
     };
-  }, [source]);
+  }, given);
 }
 
 function paintArea(canvas: HTMLCanvasElement | null, area: Box | null, paint: Painting['paint']): void {

@@ -2,10 +2,10 @@
 
 import './comparison.css';
 
-import {useComputed} from '@preact/signals';
 import type {JSX} from 'preact';
-import {useRef} from 'preact/hooks';
+import {useMemo, useRef} from 'preact/hooks';
 import type {SeriesInfo} from '../../api/types';
+import {useDerived} from '../../charts/derived';
 import {Ridges} from '../../charts/Ridges';
 import {Strip} from '../../charts/Strip';
 import {useNearness} from '../../charts/view';
@@ -52,7 +52,7 @@ function usualHeight(runs: number): number {
 function Content({runs, series, title, name}: RunsChartProps): JSX.Element {
   const parts = useRunSeries(runs, series);
   const mode = useMode(runs).value;
-  const there = parts.filter((part) => part.series !== null);
+  const there = useMemo(() => parts.filter((part) => part.series !== null), [parts]);
   return (
     <>
       <figcaption>
@@ -76,7 +76,7 @@ interface StripsProps {
 
 function Strips({parts, name, series}: StripsProps): JSX.Element {
   const group = useGroup(parts, ROOM);
-  const band = useComputed(() => bandOf(series));
+  const band = useDerived(() => bandOf(series), [series]);
   return (
     <>
       {parts.map(({run, series: own, history, chosen}, i) =>
@@ -140,11 +140,12 @@ function None({run}: {run: Compared}): JSX.Element {
 }
 
 function Steps({part: {run, series, history}, parts, name}: {part: RunSeries; parts: readonly RunSeries[]; name: string}): JSX.Element {
+  const others = useMemo(() => parts.map((one) => one.history), [parts]);
   if (series === null) return <None run={run} />;
   return (
     <div class="run-strip">
       <RunLine run={run} />
-      <Ridges name={`${run.label}: ${name}`} history={history} setting={run.setting} others={parts.map((one) => one.history)} />
+      <Ridges name={`${run.label}: ${name}`} history={history} setting={run.setting} others={others} />
     </div>
   );
 }

@@ -1,9 +1,9 @@
 /** Bands or lines of one series in all runs, in one plot. */
 
-import {useComputed, useSignalEffect} from '@preact/signals';
 import type {JSX, RefObject} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import type {SeriesHistory} from '../../api/types';
+import {useDerived, useReaction} from '../../charts/derived';
 import {drawMean} from '../../charts/draw/mean';
 import type {Context} from '../../charts/draw/plot';
 import {drawRuns} from '../../charts/draw/runs';
@@ -39,17 +39,17 @@ export function RunsPlot({parts, name}: {parts: readonly RunSeries[]; name: stri
   const group = useGroup(parts, ROOM);
   const palette = followPalette();
   const {setting} = parts[0]!.run;
-  const layout = useComputed(() => stripLayout(width.value, setting.options.value.bins, ROOM));
-  const pointed = useComputed(() => (setting.pointed.value === null ? null : frameAtStep(setting.frames.value.steps, setting.pointed.value)));
+  const layout = useDerived(() => stripLayout(width.value, setting.options.value.bins, ROOM), [setting]);
+  const pointed = useDerived(() => (setting.pointed.value === null ? null : frameAtStep(setting.frames.value.steps, setting.pointed.value)), [setting]);
   const scenes = (): readonly (Scene | null)[] => group.scenesAt(width.value);
-  useSignalEffect(() => setting.onWidth(layout.value.plot.width));
-  useEffect(() => () => setting.onScale(canvas, null), []);
+  useReaction(() => setting.onWidth(layout.value.plot.width), [layout]);
+  useEffect(() => () => setting.onScale(canvas, null), [setting]);
   usePainting({
     canvas,
     isVisible,
     watch: () => void [group.watch(), palette.value, width.value],
     prepare: () => group.prepare(width.value),
-    source: group,
+    given: [group, layout],
     area: () => (scenes().every((one) => one === null) ? null : {x: 0, y: 0, width: layout.value.width, height: layout.value.height}),
     paint: (context) => {
       setting.onScale(canvas, scenes().find((one) => one !== null)!.scale.kind);

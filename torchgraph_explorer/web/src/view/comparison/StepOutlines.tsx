@@ -1,8 +1,8 @@
 /** The histograms of all runs at the step on show, on top of each other, and their statistics in a table. */
 
-import {useComputed} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useMemo, useRef} from 'preact/hooks';
+import {useDerived} from '../../charts/derived';
 import {axisNumber} from '../../charts/format';
 import {valueTicks} from '../../charts/scale';
 import {useView} from '../../charts/view';
@@ -22,9 +22,9 @@ export function StepOutlines({parts}: {parts: readonly RunSeries[]}): JSX.Elemen
   const box = useRef<HTMLDivElement>(null);
   const {width, isVisible} = useView(box);
   const {options} = parts[0]!.run.setting;
-  const entries = useComputed(() => parts.map(entryOnShow));
-  const outlines = useComputed(() => outlinesOf(entries.value.map((entry, i) => spreadOf(parts[i]!, entry)), options.value));
-  const isWithout = useComputed(() => parts.some(({chosen}, i) => entries.value[i]! >= 0 && !hasHistogram(chosen.value!, entries.value[i]!)));
+  const entries = useDerived(() => parts.map(entryOnShow), [parts]);
+  const outlines = useDerived(() => outlinesOf(entries.value.map((entry, i) => spreadOf(parts[i]!, entry)), options.value), [entries, options]);
+  const isWithout = useDerived(() => parts.some(({chosen}, i) => entries.value[i]! >= 0 && !hasHistogram(chosen.value!, entries.value[i]!)), [entries]);
   const hasAny = outlines.value.shares.some((one) => one !== null);
   return (
     <div class="step-outlines">

@@ -1,9 +1,10 @@
 /** The charts of one series in all runs: what they fetch, and what they share. */
 
-import {computed, effect, signal, useComputed} from '@preact/signals';
+import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {useEffect, useMemo} from 'preact/hooks';
 import type {SeriesHistory, SeriesInfo} from '../../api/types';
+import {useDerived} from '../../charts/derived';
 import type {StripRoom} from '../../charts/layout';
 import {NARROWEST} from '../../charts/Strip';
 import type {Together} from '../../charts/Strip';
@@ -130,9 +131,10 @@ function scenesOf({together: {scenes}, filled}: Work): (Scene | null)[] {
 
 /** The options of the run on show are those of all. */
 export function useMode(runs: readonly Compared[]): ReadonlySignal<'strips' | 'plot' | 'steps'> {
-  return useComputed(() => {
-    const {mode, runs: how} = runs[0]!.setting.options.value;
+  const {options} = runs[0]!.setting;
+  return useDerived(() => {
+    const {mode, runs: how} = options.value;
     if (mode === 'ridge' || mode === 'overlay') return 'steps';
     return mode === 'heat' || how === 'beside' ? 'strips' : 'plot';
-  });
+  }, [options]);
 }

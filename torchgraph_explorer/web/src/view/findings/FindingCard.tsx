@@ -2,10 +2,10 @@
 
 import './findings.css';
 
-import {useComputed} from '@preact/signals';
 import {useMemo} from 'preact/hooks';
 import {page} from '../../api/client';
 import type {Band, Finding, SeriesInfo} from '../../api/types';
+import {useDerived} from '../../charts/derived';
 import type {Setting} from '../../charts/setting';
 import {bandIn, bandText} from '../../findings/bands';
 import {findingKey, placeText, titleOf, whenText} from '../../findings/names';
@@ -77,7 +77,7 @@ interface OwnChartProps {
 
 /** The strip of the tensor; of what the band bounds, whatever the other strips show. */
 function OwnChart({series, band, title, model, setting}: OwnChartProps) {
-  const options = useComputed(() => {
+  const options = useDerived(() => {
     const usual = setting.options.value;
     if (band === null) return usual;
     if (band.statistic === 'elements') {
@@ -85,8 +85,8 @@ function OwnChart({series, band, title, model, setting}: OwnChartProps) {
       return {...usual, scale, mode: usual.mode === 'line' ? 'heat' : usual.mode} as const;
     }
     return {...usual, mode: 'line' as const, statistic: band.statistic};
-  });
-  const own = useMemo(() => ({...setting, options}), [setting]);
+  }, [setting, band]);
+  const own = useMemo(() => ({...setting, options}), [setting, options]);
   return (
     <>
       {band && (

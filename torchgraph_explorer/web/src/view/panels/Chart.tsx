@@ -1,10 +1,10 @@
 /** One series: its strip, and its statistics at the step on show. */
 
 import type {JSX} from 'preact';
-import {useComputed} from '@preact/signals';
 import {useEffect, useMemo} from 'preact/hooks';
 
 import type {ModuleGraph, SeriesInfo} from '../../api/types';
+import {useDerived} from '../../charts/derived';
 import {Elements, Facts} from '../../charts/Facts';
 import {Ridges} from '../../charts/Ridges';
 import {Strip} from '../../charts/Strip';
@@ -40,12 +40,12 @@ export interface ChartProps {
 export function Chart({model, setting, series, subject}: ChartProps): JSX.Element {
   const history = model.histories.of(series.series);
   const chosen = useMemo(() => model.closeUps.of(series.series, history), [series.series]);
-  const band = useComputed(() => bandOf(series));
+  const band = useDerived(() => bandOf(series), [series]);
   useEffect(() => model.histories.want(series.series), [series.series]);
   useEffect(() => model.closeUps.want(series.series, history), [series.series]);
   const name = chartName(subject, model.graph.value, series);
   const {mode} = setting.options.value;
-  const isWithout = useComputed(() => history.value !== null && lacksHistograms(history.value)).value;
+  const isWithout = useDerived(() => history.value !== null && lacksHistograms(history.value), [history]).value;
   return (
     <figure class="chart">
       <figcaption>

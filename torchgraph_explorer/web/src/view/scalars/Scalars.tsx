@@ -2,9 +2,10 @@
 
 import './Scalars.css';
 
-import {useComputed, useSignal} from '@preact/signals';
+import {useSignal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {useId} from 'preact/hooks';
+import {useDerived} from '../../charts/derived';
 import {scalarGroups} from '../../charts/scalarGroups';
 import type {ScalarGroup} from '../../charts/scalarGroups';
 import type {Model} from '../../model/model';
@@ -60,7 +61,7 @@ function namesIn(models: readonly Model[]): string[] {
 
 /** From the first to the last frame or value of all runs. */
 function useEnds(model: Model): ReadonlySignal<Ends> {
-  return useComputed(() => {
+  return useDerived(() => {
     let [left, right] = [Infinity, -Infinity];
     const include = (value: number): void => {
       if (value < left) left = value;
@@ -68,7 +69,7 @@ function useEnds(model: Model): ReadonlySignal<Ends> {
     };
     for (const one of [model, ...compared.value.slice(1).map((other) => other.model)]) includeAll(one, include);
     return left <= right ? {left, right} : {left: 0, right: 1};
-  });
+  }, [model]);
 }
 
 function includeAll(model: Model, include: (value: number) => void): void {

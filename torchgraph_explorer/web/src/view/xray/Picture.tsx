@@ -1,9 +1,10 @@
 /** The cells, on a canvas; what lies over them; and the ways to move in them by pointer and keyboard. */
 
-import {useComputed, useSignal, useSignalEffect} from '@preact/signals';
+import {useSignal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
+import {useDerived, useReaction} from '../../charts/derived';
 import {formatNumber} from '../../numberText';
 import {BAD, isBad, numberOf} from '../../xray/codes';
 import {columnAt, columnsOfPixels, paint, shifted, squeezed, zoomed} from '../../xray/matrix';
@@ -37,7 +38,7 @@ export function Picture({size}: {size: ReadonlySignal<Size>}): JSX.Element {
   const place = useSignal<Place | null>(null);
   usePaint(canvas, size);
   useWheel(box);
-  const pointed = useComputed(() => (place.value === null ? null : outline(place.value, size.value)));
+  const pointed = useDerived(() => (place.value === null ? null : outline(place.value, size.value)), [size]);
   const drag = useRef<{x: number; from: Domain; isMoved: boolean} | null>(null);
   const locate = (event: PointerEvent | MouseEvent): Place | null => placeAt(event, box.current, size.peek());
   const move = (event: PointerEvent): void => {
@@ -87,10 +88,10 @@ function usePaint(canvas: {current: HTMLCanvasElement | null}, size: ReadonlySig
     waiting.current = 0;
     if (canvas.current) buffer.current = drawn(canvas.current, size.peek(), buffer.current);
   };
-  useSignalEffect(() => {
+  useReaction(() => {
     void [size.value, matrix.value, colours.value, inSight.value, edges.value];
     if (waiting.current === 0) waiting.current = requestAnimationFrame(draw);
-  });
+  }, [size]);
   useEffect(() => () => cancelAnimationFrame(waiting.current), []);
 }
 

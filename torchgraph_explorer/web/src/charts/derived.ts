@@ -1,0 +1,14 @@
+/** Signals and effects of what a component is given: made anew when that is something else. Signals' own hooks keep the first. */
+
+import {computed, effect, type ReadonlySignal} from '@preact/signals';
+import {useEffect, useMemo} from 'preact/hooks';
+
+/** The computed signal of a function that reads signals and `given`. */
+export function useDerived<T>(compute: () => T, given: readonly unknown[]): ReadonlySignal<T> {
+  return useMemo(() => computed(compute), given);
+}
+
+/** Runs a function when the component is there, and when a signal that it reads or `given` has changed. */
+export function useReaction(run: () => void, given: readonly unknown[]): void {
+  useEffect(() => effect(run), given);
+}
