@@ -32,6 +32,7 @@ ALLOWED = {
     # Caches of pure functions. They change no result.
     "torchgraph_explorer/capture/call_stack.py:_is_running_in_c": "looks up a compiled function once",
     "torchgraph_explorer/capture/gradient_hooks.py:series_key": "the same tuple for the same series, step after step",
+    "torchgraph_explorer/capture/parameters.py:_only_key": "the same for the names of a parameter",
     "torchgraph_explorer/capture/native_calls.py:makers": "looks up compiled functions once",
     "torchgraph_explorer/capture/path_gradients.py:can_make_stale": "asks once what this torch can do",
     "torchgraph_explorer/capture/tensor_tree.py:info_of": "the same TensorInfo for the same tensor, step after step",

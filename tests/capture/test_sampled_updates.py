@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from unittest import mock
 
 import pytest
@@ -82,14 +83,32 @@ def test_matrices_of_any_layout_and_float_type_are_measured(name: str) -> None:
     assert ratios(heard) == pytest.approx(exact, rel=0.15)
 
 
+def train_once(model: nn.Module, x: Tensor, heard: Listening) -> None:
+    with watch(model, log_freq=1, backend=heard):
+        model(x).square().mean().backward()
+        torch.optim.SGD(model.parameters(), lr=0.5).step()
+
+
 def test_small_matrices_are_measured_whole() -> None:
     model, heard = nn.Linear(30, 30), Listening()
     before = matrices(model)
-    with watch(model, log_freq=1, backend=heard):
-        model(torch.randn(4, 30)).square().mean().backward()
-        torch.optim.SGD(model.parameters(), lr=0.5).step()
+    train_once(model, torch.randn(4, 30), heard)
     update = matrices(model)["weight"] - before["weight"]
     assert ratios(heard)[".weight"] == pytest.approx(float(update.norm() / before["weight"].norm()), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (8, 8), (33, 31), (32, 32), (5, 205), (200, 300)], ids=str)
+def test_c_and_python_measure_the_same(shape: tuple[int, int]) -> None:
+    measured = list[float]()
+    for is_in_c in (True, False):
+        torch.manual_seed(0)
+        model, heard = nn.Linear(shape[1], shape[0]), Listening()
+        left = mock.patch.object(sampled_updates.SampledUpdates, "_in_c", return_value=[])
+        with nullcontext() if is_in_c else left:
+            train_once(model, torch.randn(4, shape[1]), heard)
+        measured.append(ratios(heard)[".weight"])
+    assert measured[0] == pytest.approx(measured[1], rel=1e-6)
+    assert measured[0] > 0
 
 
 def test_what_no_optimizer_moves_has_no_ratio() -> None:
@@ -131,7 +150,7 @@ def test_an_optimizer_for_each_parameter_gives_the_same() -> None:
 
 def test_a_fault_is_said_once_and_all_else_is_recorded() -> None:
     model, heard = network(), Listening()
-    fault = mock.patch.object(sampled_updates, "_ratios", side_effect=RuntimeError("broken"))
+    fault = mock.patch.object(sampled_updates.SampledUpdates, "_after_update", side_effect=RuntimeError("broken"))
     with fault, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", TorchgraphWarning)
         exact = train(model, torch.optim.SGD(model.parameters(), lr=0.5), heard)

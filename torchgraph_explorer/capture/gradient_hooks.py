@@ -46,12 +46,18 @@ class QuickMeasure(Protocol):
         """As `Measure.gradients`."""
 
     @property
-    def sizes(self) -> Callable[[list[Tensor]], list[int] | None]:
-        """How many elements of parameters are sampled for their updates; None if one is not ordinary."""
+    def samples(self) -> Callable[[list[Tensor], Tensor], tuple[list[int], list[int]] | None]:
+        """Copies samples of parameters, one after the other, into the last argument.
+
+        Tells how many elements that is of each, and where each is in memory; None if one is not ordinary.
+        """
 
     @property
-    def samples(self) -> Callable[[list[Tensor], Tensor], list[int]]:
-        """Copies those, and tells where each parameter is in memory; 0 for one that is not ordinary any more."""
+    def updates(self) -> Callable[[list[Tensor], list[int], Tensor, Tensor], list[int]]:
+        """Compares parameters with such samples, and puts how far each was moved into the last argument.
+
+        Tells where each is in memory; 0 for one that is not as it was.
+        """
 
 
 class Measure(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TypeAlias
 
 import torch
@@ -18,6 +19,13 @@ from torchgraph_explorer.unvisited import unvisited
 
 ParameterKey: TypeAlias = "tuple[str, str]"
 """Name of a module, and name of its parameter."""
+
+
+@lru_cache(maxsize=1 << 18)
+def _only_key(module: str, path: str) -> tuple[ParameterKey]:
+    """The names of a parameter that is not shared: as of `series_key`, the same object in each step."""
+    return ((module, path),)
+
 
 _USUAL = ORDINARY | {type(None)}
 
@@ -154,9 +162,10 @@ class Parameters:
         if not keys:
             for name, module in self._modules.items():
                 for path, parameter in _own(module):
-                    key = unvisited((name, path))
-                    known = keys.get(id(parameter))
-                    keys[id(parameter)] = unvisited((key,) if known is None else (*known, key))
+                    known = keys.get(id(parameter), ())
+                    keys[id(parameter)] = (
+                        unvisited((*known, *_only_key(name, path))) if known else _only_key(name, path)
+                    )
         for each in moved:
             for key in keys.get(id(each), ()):
                 yield key, each

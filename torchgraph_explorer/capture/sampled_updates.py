@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from torchgraph_explorer.capture.gradient_hooks import series_key
+from torchgraph_explorer.capture.gradient_hooks import QuickMeasure, series_key
 from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_memory, is_readable, plain
 from torchgraph_explorer.capture.step_parts import StepRows
 
@@ -35,9 +35,6 @@ class _Samples(Protocol):
     names: list[tuple[str, str]]
     parameters: list[Tensor]
 
-    def copy(self) -> None:
-        """The parameters are about to be moved."""
-
     def ratios(self) -> Tensor:
         """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
 
@@ -47,42 +44,35 @@ class _Samples(Protocol):
 
 @dataclass(slots=True)
 class _SamplesInC:
-    """Samples of as many floats each in host memory, or of fewer.
+    """Samples of floats in host memory.
 
     Attributes:
         names: Module and name of each parameter.
         parameters: The parameters.
+        native: What has copied the samples, and compares them.
         sizes: How many elements of each are sampled.
-        take: As `QuickMeasure.samples`.
-        before: Those of all, before they are moved, filled up with zeros, `[parameters, longest]`.
+        before: Those of all, before they are moved, one parameter after the other.
         places: Where each parameter was in memory.
     """
 
-    take: Callable[[list[Tensor], Tensor], list[int]]
-    names: list[tuple[str, str]] = field(default_factory=list)
-    parameters: list[Tensor] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    before: Tensor = field(default_factory=lambda: torch.empty(0))
-    places: list[int] = field(default_factory=list)
+    names: list[tuple[str, str]]
+    parameters: list[Tensor]
+    native: QuickMeasure
+    sizes: list[int]
+    before: Tensor
+    places: list[int]
     _moved_to: list[int] = field(default_factory=list)
-
-    def copy(self) -> None:
-        """The parameters are about to be moved."""
-        self.before, self.places = self._samples()
 
     def ratios(self) -> Tensor:
         """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
-        after, self._moved_to = self._samples()
-        return _ratios(self.before, after)
+        found = torch.zeros(len(self.sizes), dtype=torch.float32, device="cpu")
+        self._moved_to = self.native.updates(self.parameters, self.sizes, self.before, found)
+        return found
 
     def visible(self) -> Iterator[int]:
         """Which of them were updated where they were: an optimizer may give a parameter other memory."""
         places = zip(self.places, self._moved_to, strict=True)
         return (at for at, (before, now) in enumerate(places) if before == now != 0)
-
-    def _samples(self) -> tuple[Tensor, list[int]]:
-        into = torch.zeros(len(self.sizes), max(self.sizes), dtype=torch.float32, device="cpu")
-        return into, self.take(self.parameters, into)
 
 
 @dataclass(slots=True)
@@ -100,10 +90,6 @@ class _SamplesInTorch:
     parameters: list[Tensor] = field(default_factory=list)
     views: list[Tensor] = field(default_factory=list)
     before: Tensor = field(default_factory=lambda: torch.empty(0))
-
-    def copy(self) -> None:
-        """The parameters are about to be moved."""
-        self.before = pad_sequence(self.views, batch_first=True)
 
     def ratios(self) -> Tensor:
         """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
@@ -137,6 +123,7 @@ class SampledUpdates:
         self.fault: Exception | None = None
         self._rows, self._names_of = rows, names_of
         self._samples: list[_Samples] = []
+        self._known: set[int] = set()  # the parameters in these, by `id`
 
     def before_update(self, moved: Iterable[Tensor]) -> None:
         """An optimizer is about to move the parameters in `moved`."""
@@ -153,34 +140,33 @@ class SampledUpdates:
                     act()
             except Exception as fault:  # a fault of ours in the middle of the training
                 self.fault = fault
-                self._samples.clear()
+                self._forget()
+
+    def _forget(self) -> list[_Samples]:
+        """Measure none of those that were about to be moved; returns them."""
+        measured, self._samples, self._known = self._samples, [], set()
+        return measured
 
     def _before_update(self, moved: Iterable[Tensor]) -> None:
-        known = {id(parameter) for samples in self._samples for parameter in samples.parameters}
         named = [
             (name, parameter)
             for name, parameter in self._names_of(moved)
-            if id(parameter) not in known and parameter.requires_grad and parameter.dim() > 1
+            if id(parameter) not in self._known and parameter.requires_grad and parameter.dim() > 1
         ]
-        found = self._in_c(named)
-        for samples in (found := self._in_torch(named) if found is None else found):
-            samples.copy()
+        found = self._in_c(named) or self._in_torch(named)
         self._samples.extend(found)
+        self._known.update(id(parameter) for samples in found for parameter in samples.parameters)
 
-    def _in_c(self, named: Named) -> Sequence[_Samples] | None:
-        """Samples of the parameters; None if one of them is not ordinary."""
-        native = self._rows.measure.native
-        sizes = None if native is None else native.sizes([parameter for _, parameter in named])
-        if native is None or sizes is None:
-            return None
-        found: dict[bool, _SamplesInC] = {}
-        for (name, parameter), size in zip(named, sizes, strict=True):
-            is_large = parameter.numel() > RUNS * RUN_LENGTH
-            samples = found.get(is_large) or found.setdefault(is_large, _SamplesInC(native.samples))
-            samples.names.append(name)
-            samples.parameters.append(parameter)
-            samples.sizes.append(size)
-        return list(found.values())
+    def _in_c(self, named: Named) -> Sequence[_Samples]:
+        """Samples of the parameters; none if one of them is not ordinary."""
+        native, parameters = self._rows.measure.native, [parameter for _, parameter in named]
+        if native is None or not parameters:
+            return []
+        room = torch.empty(len(parameters) * RUNS * RUN_LENGTH, dtype=torch.float32, device="cpu")
+        if (found := native.samples(parameters, room)) is None:
+            return []
+        sizes, places = found
+        return [_SamplesInC([name for name, _ in named], parameters, native, sizes, room, places)]
 
     @staticmethod
     def _in_torch(named: Named) -> Sequence[_Samples]:
@@ -191,11 +177,12 @@ class SampledUpdates:
                 samples.names.append(name)
                 samples.parameters.append(parameter)
                 samples.views.append(view)
+        for samples in found.values():
+            samples.before = pad_sequence(samples.views, batch_first=True)
         return list(found.values())
 
     def _after_update(self) -> None:
-        measured, self._samples = self._samples, []
-        for samples in measured:
+        for samples in self._forget():
             rows = self._rows.measure.numbers(samples.ratios())
             for at in samples.visible():
                 module, path = samples.names[at]

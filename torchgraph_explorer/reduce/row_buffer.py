@@ -384,8 +384,7 @@ class StepFunctions(NamedTuple):
         gradients: As `Batch.gradients`.
         numbers: As `Batch.numbers`; returns the first row.
         units: As `Batch.units`.
-        sizes: How many elements of parameters are sampled for their updates; None if one is not ordinary.
-        samples: Copies those, and tells where each parameter is in memory; 0 for one that is not ordinary any more.
+        samples: As `QuickMeasure.samples`, and `updates` likewise.
         forget: As `Batch.forget`.
     """
 
@@ -395,8 +394,8 @@ class StepFunctions(NamedTuple):
     gradients: Callable[[Tensor], int | None]
     numbers: Callable[[Tensor], int | None]
     units: Callable[[Tensor, bool, Tensor, bool], tuple[int, int] | None]
-    sizes: Callable[[list[Tensor]], list[int] | None]
-    samples: Callable[[list[Tensor], Tensor], list[int]]
+    samples: Callable[[list[Tensor], Tensor], tuple[list[int], list[int]] | None]
+    updates: Callable[[list[Tensor], list[int], Tensor, Tensor], list[int]]
     forget: Callable[[], None]
 
 

@@ -5,6 +5,8 @@
  * Nothing of torch is assumed but DLPack's functions and the methods of tensors that Python code calls, too.
  */
 
+#include <math.h>
+
 #include "on_gpu.h"
 #include "units.h"
 
@@ -414,60 +416,120 @@ enum { RUNS = 64, RUN_LENGTH = 16 };
 
 static int64_t size_of_sample(int64_t count) { return count < RUNS * RUN_LENGTH ? count : RUNS * RUN_LENGTH; }
 
-/* Argument: parameters, in a list. Returns how many elements of each are sampled; None if one is not of floats that are in
- * order in host memory. */
-static PyObject *sizes_of_samples(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
-    (void)self;
-    PyObject *sizes = PyList_New(0);
-    for (ptrdiff_t at = 0; sizes != NULL && count == 1 && at < PyList_Size(arguments[0]); at++) {
-        Elements elements;
-        int is_plain = plain_elements(PyList_GetItem(arguments[0], at), &elements);
-        if (is_plain <= 0 || elements.type != 0) {
-            Py_DecRef(sizes);
-            return row_or_none(is_plain < 0 ? -2 : -1);
-        }
-        PyObject *size = PyLong_FromLongLong(size_of_sample(elements.count));
-        if (size == NULL || PyList_Append(sizes, size) < 0) {
-            Py_DecRef(sizes);
-            sizes = NULL;
-        }
-        if (size != NULL) Py_DecRef(size);
-    }
-    return sizes;
-}
+/* One run of a sample: neighbouring elements of a parameter, and where they are in the sample. */
+typedef void (*OfRun)(const float *values, float *sample, int64_t count, void *sums);
 
-static void copy_sample(const Elements *elements, float *into) {
+static void of_each_run(const Elements *elements, float *sample, OfRun act, void *sums) {
     const float *values = (const float *)elements->data;
     if (elements->count <= RUNS * RUN_LENGTH) {
-        memcpy(into, values, (size_t)elements->count * sizeof *into);
+        act(values, sample, elements->count, sums);
         return;
     }
     int64_t step = (elements->count - RUN_LENGTH) / (RUNS - 1);
     step -= step % 2 == 0; /* an even one may be a multiple of a row's length */
-    for (int run = 0; run < RUNS; run++) memcpy(into + run * RUN_LENGTH, values + run * step, RUN_LENGTH * sizeof *into);
+    for (int run = 0; run < RUNS; run++) act(values + run * step, sample + run * RUN_LENGTH, RUN_LENGTH, sums);
 }
 
-/* Arguments: parameters, in a list, and where their samples are put, floats `[parameters, longest sample]` of zeros. Returns where
- * each parameter is in memory; 0 for one that is not of floats in order any more, or is too large. */
+static void copy_run(const float *values, float *sample, int64_t count, void *sums) {
+    (void)sums;
+    memcpy(sample, values, (size_t)count * sizeof *sample);
+}
+
+/* Sums of squares, in parts, so that several are added at once: of how far the elements were moved, and of what they were. */
+enum { LANES = 8 };
+typedef struct {
+    double moved[LANES], size[LANES];
+} Squares;
+
+static void compare_run(const float *values, float *sample, int64_t count, void *sums) {
+    Squares *squares = sums;
+    int64_t whole = count - count % LANES;
+    for (int64_t at = 0; at < whole; at += LANES)
+        for (int lane = 0; lane < LANES; lane++) {
+            const double before = sample[at + lane], by = values[at + lane] - before;
+            squares->moved[lane] += by * by;
+            squares->size[lane] += before * before;
+        }
+    for (int64_t at = whole; at < count; at++) {
+        const double before = sample[at], by = values[at] - before;
+        squares->moved[at - whole] += by * by;
+        squares->size[at - whole] += before * before;
+    }
+}
+
+/* How far a parameter was moved since its sample was copied, as a share of what it was; 0 if that is zero. */
+static float update_of(const Elements *elements, float *sample) {
+    Squares squares = {{0}, {0}};
+    of_each_run(elements, sample, compare_run, &squares);
+    double moved = 0, size = 0;
+    for (int lane = 0; lane < LANES; lane++) moved += squares.moved[lane], size += squares.size[lane];
+    return size == 0 ? 0 : (float)(sqrt(moved) / sqrt(size));
+}
+
+/* Whether `tensor` is of floats that are in order in host memory; -1 with an exception. */
+static int are_floats(PyObject *tensor, Elements *found) {
+    int is_plain = tensor == NULL ? -1 : plain_elements(tensor, found);
+    return is_plain > 0 ? found->type == 0 : is_plain;
+}
+
+/* Appends `made`; 0, or -1 with an exception. Takes the reference. */
+static int append(PyObject *list, PyObject *made) {
+    if (made == NULL) return -1;
+    int failed = PyList_Append(list, made);
+    Py_DecRef(made);
+    return failed;
+}
+
+/* Copies the samples of `parameters`, and appends how many elements that is of each, and where the parameter is in memory. Returns 1;
+ * 0 if one is not of floats that are in order in host memory; -1 with an exception. */
+static int copy_all(PyObject *parameters, const Elements *room, PyObject *sizes, PyObject *places) {
+    int64_t begin = 0;
+    for (ptrdiff_t at = 0; at < PyList_Size(parameters); at++) {
+        Elements elements;
+        int is_fit = are_floats(PyList_GetItem(parameters, at), &elements);
+        if (is_fit <= 0) return is_fit;
+        int64_t size = size_of_sample(elements.count);
+        if (begin + size > room->count) return 0;
+        of_each_run(&elements, (float *)room->data + begin, copy_run, NULL);
+        if (append(sizes, PyLong_FromLongLong(size)) < 0 || append(places, PyLong_FromVoidPtr((void *)elements.data)) < 0) return -1;
+        begin += size;
+    }
+    return 1;
+}
+
+/* Arguments: parameters, in a list; and where their samples are put, floats, one sample behind the other. Returns how many elements
+ * that is of each, and where each parameter is in memory, in two lists; None if one is not of floats that are in order in host memory. */
 static PyObject *copy_samples(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self;
     Elements room;
-    int is_plain = count == 2 ? plain_elements(arguments[1], &room) : 0;
-    PyObject *places = is_plain < 0 ? NULL : PyList_New(0);
-    ptrdiff_t parameters = places == NULL ? 0 : PyList_Size(arguments[0]);
-    if (is_plain == 0 || room.type != 0) parameters = 0;
-    for (ptrdiff_t at = 0; places != NULL && at < parameters; at++) {
-        Elements elements;
-        PyObject *parameter = PyList_GetItem(arguments[0], at), *place = NULL;
-        int is_there = parameter == NULL ? -1 : plain_elements(parameter, &elements);
-        if (is_there > 0) is_there = elements.type == 0 && size_of_sample(elements.count) <= room.count / parameters;
-        if (is_there > 0) copy_sample(&elements, (float *)room.data + at * (room.count / parameters));
-        if (is_there >= 0) place = PyLong_FromVoidPtr(is_there ? (void *)elements.data : NULL);
-        if (place == NULL || PyList_Append(places, place) < 0) {
+    int is_fit = count == 2 ? are_floats(arguments[1], &room) : 0;
+    PyObject *sizes = is_fit > 0 ? PyList_New(0) : NULL, *places = sizes == NULL ? NULL : PyList_New(0), *both = NULL;
+    if (places != NULL && copy_all(arguments[0], &room, sizes, places) > 0) both = PyTuple_Pack(2, sizes, places);
+    if (sizes != NULL) Py_DecRef(sizes);
+    if (places != NULL) Py_DecRef(places);
+    return both != NULL ? both : row_or_none(PyErr_Occurred() ? -2 : -1);
+}
+
+/* Arguments: parameters; how many elements of each are sampled, and the samples from before, as the function above gives them; and
+ * where is put how far each was moved since, floats. Returns where each parameter is in memory; 0 for one that is not as it was. */
+static PyObject *compare_samples(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
+    (void)self;
+    Elements before, updates, elements;
+    int is_fit = count == 4 ? are_floats(arguments[2], &before) : 0;
+    if (is_fit > 0) is_fit = are_floats(arguments[3], &updates);
+    PyObject *places = is_fit < 0 ? NULL : PyList_New(0);
+    int64_t begin = 0;
+    for (ptrdiff_t at = 0; places != NULL && is_fit > 0 && at < updates.count; at++) {
+        PyObject *known = PyList_GetItem(arguments[1], at);
+        int64_t size = known == NULL ? -1 : PyLong_AsLongLong(known);
+        int is_there = size < 0 ? -1 : are_floats(PyList_GetItem(arguments[0], at), &elements);
+        if (is_there > 0) is_there = size_of_sample(elements.count) == size && begin + size <= before.count;
+        if (is_there > 0) ((float *)updates.data)[at] = update_of(&elements, (float *)before.data + begin);
+        begin += size;
+        if (is_there < 0 || append(places, PyLong_FromVoidPtr(is_there ? (void *)elements.data : NULL)) < 0) {
             Py_DecRef(places);
             places = NULL;
         }
-        if (place != NULL) Py_DecRef(place);
     }
     return places;
 }
@@ -491,8 +553,8 @@ static PyMethodDef of_a_step[OF_A_STEP] = {
     {"gradients", gradients_of, METH_FASTCALL, NULL},
     {"numbers", rows_of_numbers, METH_FASTCALL, NULL},
     {"units", units_of, METH_FASTCALL, NULL},
-    {"sizes", sizes_of_samples, METH_FASTCALL, NULL},
     {"samples", copy_samples, METH_FASTCALL, NULL},
+    {"updates", compare_samples, METH_FASTCALL, NULL},
     {"forget", forget, METH_FASTCALL, NULL},
 };
 
