@@ -216,7 +216,7 @@ def test_readers_that_share_a_cache_keep_no_more_together_than_it_allows(
 def test_cells_that_are_computed_together_are_those_of_each_step(new_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def written(at_once: int) -> bytes:
         monkeypatch.setattr(writing, "AT_ONCE", at_once)
-        writer, blocks = writing.CellWriter(), []
+        writer, blocks = writing.CellWriter(0), []
         writer.define(SERIES[:4])
         for one in frames(range(STEPS)):
             if one.step == new_at:

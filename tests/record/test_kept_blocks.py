@@ -42,7 +42,9 @@ def bytes_of(values: npt.NDArray[Any]) -> int:
     def size(elements: npt.NDArray[Any]) -> int:
         data = np.frombuffer(elements.tobytes(), np.uint8)
         array = KeptArray(("a", 0, "output", "", "value"), str(values.dtype), values.shape, None, (), data, None)
-        return len(encode_step(KeptStep(1, 0.0, None, together(array)), layouts=LayoutEncoder(), pieces=Pieces()))
+        return len(
+            encode_step(KeptStep(1, 0.0, None, together(array)), layouts=LayoutEncoder(), pieces=Pieces(), mark=0)
+        )
 
     return size(values) - size(values[:0])
 

@@ -245,7 +245,7 @@ def test_damage_to_what_one_rank_wrote_leaves_the_others(tmp_path: Path) -> None
     for number in range(2):
         write_rank(tmp_path, rank(number), step_of(0, {0: [1.0 + number]}))
     first = segment(tmp_path).read_bytes()
-    flip(segment(tmp_path), records(first)[-1] + 150)
+    flip(segment(tmp_path), records(first)[-1] + 160)
     model = quietly(tmp_path).model()
     with pytest.warns(UserWarning, match="the frame of step 0 is damaged in part"):
         one = model.frame(0)

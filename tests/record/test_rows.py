@@ -52,7 +52,7 @@ def test_rows_are_read_together_as_alone(body: bytes) -> None:
 )
 def test_thousands_of_series_are_in_fewer_records(count: int, records: int) -> None:
     series = tuple(Series(at, "cell", at, "output", "output", "value") for at in range(count))
-    written = Definitions().added(series)
+    written = Definitions(0).added(series)
     assert written.count(b"\xe5TGREC\r\n") == 2 * records
 
 

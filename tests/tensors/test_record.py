@@ -28,7 +28,7 @@ from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.tensors import index
 from torchgraph_explorer.record.tensors.blocks import ROW_BYTES
 from torchgraph_explorer.record.tensors.encoding import decode_layout
-from torchgraph_explorer.record.tensors.index import KeptIndex
+from torchgraph_explorer.record.tensors.index import KeptIndex, OfRun
 from torchgraph_explorer.record.tensors.reading import KeptInfo
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Model, open_run
@@ -460,7 +460,7 @@ def test_an_exported_page_is_the_same_with_and_without_kept_tensors(tmp_path: Pa
 
 def test_an_empty_layout_is_damage_each_time_that_it_is_read(tmp_path: Path) -> None:
     write(tmp_path, kept(0))
-    index = KeptIndex(LocalFolder(tmp_path).of_tensors(), Notices())
+    index = KeptIndex(LocalFolder(tmp_path).of_tensors(), Notices(), OfRun(lambda _: True, tuple))
     [ranks] = index.of_model(SESSION.model).values()
     for _ in range(2):
         with pytest.raises(DamageError):

@@ -26,7 +26,9 @@ _FIRST_GAP, _LAST_GAP = 8, 64
 class Definitions:
     """The graphs and series of one session, as last written."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: int) -> None:
+        """None yet; each record will have the session's `mark`."""
+        self._mark = mark
         self._series: list[bytes] = []
         self._graphs: dict[int, bytes] = {}
         self._since = 0
@@ -36,9 +38,11 @@ class Definitions:
         """The bytes of `record`, twice."""
         if isinstance(record, ModuleGraph):
             graph, body = encode_graph(record)
-            new = self._graphs[record.id] = enveloped(pb.Head(graph=graph).SerializeToString(), body)
+            new = self._graphs[record.id] = enveloped(
+                pb.Head(session=self._mark, graph=graph).SerializeToString(), body
+            )
         else:
-            new = _in_parts(record)
+            new = self._in_parts(record)
             self._series.append(new)
         return 2 * new
 
@@ -58,8 +62,7 @@ class Definitions:
     def _every(self) -> tuple[bytes, ...]:
         return (*self._graphs.values(), *self._series)
 
-
-def _in_parts(series: tuple[Series, ...]) -> bytes:
-    size = min(max(len(series) // RECORDS_AT_ONCE, SERIES_AT_ONCE), MOST_SERIES_AT_ONCE)
-    parts = (series[at : at + size] for at in range(0, len(series), size))
-    return b"".join(enveloped(pb.Head(series=series_message(part)).SerializeToString()) for part in parts)
+    def _in_parts(self, series: tuple[Series, ...]) -> bytes:
+        size = min(max(len(series) // RECORDS_AT_ONCE, SERIES_AT_ONCE), MOST_SERIES_AT_ONCE)
+        parts = (series_message(series[at : at + size]) for at in range(0, len(series), size))
+        return b"".join(enveloped(pb.Head(session=self._mark, series=part).SerializeToString()) for part in parts)

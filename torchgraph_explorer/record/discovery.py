@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.record.beginnings import FirstRun, beginning
 from torchgraph_explorer.record.folder import (
     PLUGIN,
     Folder,
@@ -20,16 +20,9 @@ from torchgraph_explorer.record.folder import (
     list_local_segments,
     segment_files,
 )
-from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.format.messages import session_value
-from torchgraph_explorer.record.limits import BEGINNING_BYTES
 from torchgraph_explorer.record.remote import RemoteFolder, is_url, list_remote_segments
 from torchgraph_explorer.record.run_record import RunRecord
-from torchgraph_explorer.record.scan import Scanner, require_version
 from torchgraph_explorer.schema import Session
-
-_BEGINNING = 3
-"""Records to look at for a segment's session, which is written twice: one of them may be damaged."""
 
 _SOON_SECONDS = 60.0
 """How long a run with empty files is taken as one that is about to begin."""
@@ -184,31 +177,20 @@ def _sessions(segments: Sequence[ListedSegment]) -> Iterator[Session]:
     At a URL each session writes thousands. Their file names tell the sessions apart, so one segment of each is read.
 
     Raises:
-        RecordError: As `_session`.
+        RecordError: As `beginning`.
     """
-    known = set[str]()
+    known, first_run = set[str](), FirstRun()
     for segment in segments:
         writer = PurePosixPath(segment.source).stem.partition("-")[2]
-        if writer not in known and (session := _session(segment)):
-            known |= {writer} if writer else set()
-            yield session
-
-
-def _session(segment: ListedSegment) -> Session | None:
-    """The session that wrote a segment; None if that cannot be read, or is not written yet.
-
-    Raises:
-        RecordError: A newer release wrote it, or it cannot be read.
-    """
-    scanner, size = Scanner(segment.source), min(segment.size, BEGINNING_BYTES)
-    with segment.reading() as read:
-        for _ in range(_BEGINNING):
-            found = scanner.next(read, size)
-            if found is not None and found.head is not None and found.head.HasField("segment"):
-                require_version(found.head.segment.version, segment.source)
-                with suppress(DamageError):
-                    return session_value(found.head.segment.session)
-    return None
+        if writer in known:
+            continue
+        with segment.reading() as read:
+            found = beginning(read, segment.size, segment.source)
+        if found is None:
+            continue
+        known |= {writer} if writer else set()
+        if not (found.segment.of_tensors or first_run.is_other(found.segment, segment.source)):
+            yield found.session
 
 
 def _no_run(place: str) -> NotFoundError | RecordError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchgraph_explorer.record.folder import ReadAt, plugin_folder, reading, segment_files
-from torchgraph_explorer.record.format.messages import session_value
+from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.remote import is_url, list_remote_segments
 from torchgraph_explorer.record.scan import Scanner
 
@@ -75,19 +75,20 @@ class _End(NamedTuple):
 
 def _end(source: str, size: int, read: ReadAt, *, model: str) -> _End | None:
     """Where the segment ends; None if it is not of `model`."""
-    session, recorded, counted = None, 0, 0
+    owner, recorded, counted = Owner(), 0, 0
     scanner = Scanner(source)
     while (found := scanner.next(read, size)) is not None:
         head = found.head
         if head is None:
             continue
         if head.HasField("segment"):
-            written = session_value(head.segment.session)
-            if written.model != model:
+            owner.begin(head.segment)
+            if owner.session is not None and owner.session.model != model:
                 return None
-            session = written.id
+        elif not owner.owns(head):
+            continue
         elif head.HasField("frame"):
             recorded = max(recorded, head.frame.step + 1)
         elif head.HasField("finished"):
             counted = head.finished.steps
-    return None if session is None else _End(session, recorded, counted)
+    return None if owner.session is None else _End(owner.session.id, recorded, counted)

@@ -21,10 +21,12 @@ from torchgraph_explorer.record.copies import DamagedCopies
 from torchgraph_explorer.record.folder import ReadAt, SegmentFile
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import SeriesValue, finished_value, noted_value, series_values
+from torchgraph_explorer.record.format.places import Extent
 from torchgraph_explorer.record.found import found_value
 from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
 from torchgraph_explorer.record.limits import LAST_SERIES, NOTES
+from torchgraph_explorer.record.losses import Written
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import Launches, Member, launches
 from torchgraph_explorer.record.scalars.encoding import body_bytes, decode_logged
@@ -70,6 +72,8 @@ class SessionIndex:
         finished: Its end; None while it is open.
         notes: What it has noted so far.
         found: What rules of the user's own found; None if there were none.
+        written: What its end says was written; None without one, or if a release wrote it that does not say.
+        kept: The same of its kept tensors; None also where there are none.
     """
 
     def __init__(self, session: Session) -> None:
@@ -77,9 +81,21 @@ class SessionIndex:
         self.finished: Finished | None = None
         self.notes: tuple[str, ...] = ()
         self.found: Found | None = None
+        self.written: Written | None = None
+        self.kept: Written | None = None
         self._series: dict[int, tuple[int, int]] = {}
         self._changes = 0
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
+
+    def finish(self, finished: Finished, message: pb.Finished, record: ScannedRecord) -> None:
+        """Note the end of the session, which is at `record`."""
+        self.finished = finished
+        if message.HasField("end"):
+            end = Extent.of(message.end)
+            whole = end._replace(size=end.size + record.body - record.offset)  # its end is written, too
+            self.written = Written(self.session.id, whole, finished.time)
+        if message.HasField("kept"):
+            self.kept = Written(self.session.id, Extent.of(message.kept), finished.time)
 
     def add(self, series: int, *, reader_id: int, part: int) -> None:
         """Note that the id `series` of this session is `part` of the reader's series `reader_id`; -1 is no part."""
@@ -219,7 +235,8 @@ class ModelIndex:
             case "graph":
                 self._take_graph(head.graph, found, source)
             case "finished":
-                finished = self.sessions[source.session].finished = finished_value(head.finished)
+                finished = finished_value(head.finished)
+                self.sessions[source.session].finish(finished, head.finished, found)
                 self.last_write = max(self.last_write, finished.time)
             case "logged":
                 self._take_logged(head.logged, found, source)

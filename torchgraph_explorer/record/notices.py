@@ -24,6 +24,7 @@ class Notices:
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
+        self._standing: dict[str, tuple[str, ...]] = {}
         self._unlisted = 0
         self._unknown: dict[str, dict[object, int]] = {}
         self._announced: set[object] = set()
@@ -40,6 +41,10 @@ class Notices:
         elif text not in self._texts:
             self._unlisted += 1
 
+    def stand(self, subject: str, texts: tuple[str, ...]) -> None:
+        """Note sentences on `subject` in place of those before, which may have come to be untrue."""
+        self._standing[subject] = texts
+
     def add_unknown(self, what: str, source: object, count: int = 1) -> None:
         """Note that `source`, which may be read again, has `count` of `what` of a kind that is not known here."""
         self._unknown.setdefault(what, {})[source] = count
@@ -54,6 +59,8 @@ class Notices:
     def _by_subject(self) -> dict[object, str]:
         """The sentences by a key that stays the same when a number in the sentence grows."""
         found: dict[object, str] = {text: text for text in self._texts}
+        for texts in [*self._standing.values()]:
+            found |= {text: text for text in texts[:MOST]}
         if self._unlisted:
             found[None] = f"damage was found {self._unlisted:,} more times; only the first {MOST} are listed"
         for what, sources in list(self._unknown.items()):

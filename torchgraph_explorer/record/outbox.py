@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, Protocol
 
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.gaps import Missing
+from torchgraph_explorer.record.format.places import Extent
 
 FIRST_PAUSE = 1.0
 """Seconds until a store that refused is tried again; each pause is twice the one before."""
@@ -25,11 +27,13 @@ class Encoded(NamedTuple):
         data: The bytes as they are in a segment.
         step: The step of a frame; None for other records.
         is_needed: Frames depend on it, so it is never dropped.
+        ending: At the end of a session: gives the record that follows `data`, of the place where it comes to lie.
     """
 
     data: bytes | memoryview
     step: int | None = None
     is_needed: bool = True
+    ending: Callable[[Extent], bytes] | None = None
 
 
 class Store(Protocol):
@@ -44,6 +48,10 @@ class Store(Protocol):
         Raises:
             Exception: The store refuses. Each store has its own types of errors.
         """
+
+    @property
+    def reached(self) -> Extent | None:
+        """What was written so far; None if nothing was."""
 
     def close(self) -> None:
         """No more will come."""
@@ -95,6 +103,12 @@ class Outbox:
         is_due = monotonic() >= self._next_try if self._pause else self._store.is_due(self._size)
         if self._waiting and is_due and (fault := self._put()) is not None:
             self._fail(fault)
+
+    def reached(self) -> Extent | None:
+        """Write what waits; what was then written in all, None if nothing was or something still waits."""
+        if self._waiting and (fault := self._put()) is not None:
+            self._fail(fault)
+        return None if self._waiting else self._store.reached
 
     def close(self) -> None:
         """Try once more to write what waits, and warn of what could not be written."""

@@ -29,6 +29,7 @@ from torchgraph_explorer.record.folder import (
     segment_files,
     segment_number,
 )
+from torchgraph_explorer.record.format.places import Extent, Place
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.segments import next_number
 
@@ -90,26 +91,27 @@ class RemoteFolder:
         """Add the new bytes of a segment to its copy."""
         copy = self._copy / PurePosixPath(path).name
         have = copy.stat().st_size if copy.exists() else 0
-        if size < have:  # another file has its name now
+        if size == have:
+            return
+        data = self._files.cat_file(path, start=0, end=size)
+        if have and not data.startswith(copy.read_bytes()):  # another file has its name now
             copy.unlink()
             have = 0
-        if size > have:
-            data = self._files.cat_file(path, start=have, end=size)
-            with copy.open("ab") as file:
-                file.write(data)
+        with copy.open("ab") as file:
+            file.write(data[have:])
 
 
 class RemoteSegments:
     """Segments of one session at a URL. Each `put` writes one."""
 
     def __init__(  # one more than usual
-        self, url: str, begin: Callable[[int], bytes], *, limit: int, session: str, part: str = ""
+        self, url: str, begin: Callable[[Place], bytes], *, limit: int, session: str, part: str = ""
     ) -> None:
         """Write to `url`, which is not accessed yet.
 
         Args:
             url: The run's URL.
-            begin: Gives the beginning of the segment with a number.
+            begin: Gives the beginning of the segment at a place.
             limit: Bytes that are written without waiting for `FLUSH_SECONDS`.
             session: Id of the session.
             part: The folder of these segments within that of the run's segments.
@@ -119,6 +121,7 @@ class RemoteSegments:
         # Its hash, since ids may begin alike: the phases of a watch, which share a run, differ at their ends.
         self._session = sha256(session.encode()).hexdigest()[:12]
         self._number: int | None = None
+        self._reached: Extent | None = None
         self._last_put = float("-inf")
 
     def is_due(self, size: int) -> bool:
@@ -136,10 +139,23 @@ class RemoteSegments:
             files.makedirs(str(folder), exist_ok=True)
             self._number = next_number(PurePosixPath(path).name for path in _listing(files, str(folder)))
         path = folder / f"{self._number:06d}-{self._session}.tgraph"
-        files.pipe_file(str(path), b"".join((self._begin(self._number), *(piece.data for piece in waiting))))
+        part = self._reached.part + 1 if self._reached is not None else 0
+        # Which session began the run is not known: two that begin at once do not see each other.
+        data = bytearray(self._begin(Place(self._number, part, self._reached)))
+        for piece in waiting:
+            data += piece.data
+            if piece.ending is not None:
+                data += piece.ending(Extent(self._number, part, len(data)))
+        files.pipe_file(str(path), bytes(data))
+        self._reached = Extent(self._number, part, len(data))
         self._number += 1
         self._last_put = monotonic()
         waiting.clear()
+
+    @property
+    def reached(self) -> Extent | None:
+        """What was written so far; None if nothing was."""
+        return self._reached
 
     def close(self) -> None:
         """Nothing is open."""

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.beginnings import FirstRun, beginning
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
-from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
+from torchgraph_explorer.record.folder import TENSORS, Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.known_series import KnownSeries
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
+from torchgraph_explorer.record.losses import Written, losses
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
+from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
-from torchgraph_explorer.record.tensors.index import KeptIndex
+from torchgraph_explorer.record.tensors.index import KeptIndex, OfRun
+from torchgraph_explorer.record.unchanged import Seen
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
 
 @dataclass(slots=True)
 class _Segment:
-    """How far a segment file has been read; `session` is (model, session id) once it is known."""
+    """How far a segment file has been read.
+
+    Attributes:
+        file: The file as listed.
+        scanner: Where the next record is.
+        scanned: The file's size when it was read.
+        seen: What tells whether it is still that file.
+        owner: Whose it is.
+        is_skipped: It does not belong here.
+        has_foreign: Records of another session were found in it.
+    """
 
     file: SegmentFile
     scanner: Scanner
     scanned: int = 0
-    session: tuple[str, str] | None = None
+    seen: Seen = field(default_factory=Seen)
+    owner: Owner = field(default_factory=Owner)
+    is_skipped: bool = False
+    has_foreign: bool = False
+
+    @property
+    def session(self) -> tuple[str, str] | None:
+        """The model, and the id of the session, once they are known."""
+        session = self.owner.session
+        return None if session is None or self.is_skipped else (session.model, session.id)
 
 
 class RunRecord:
@@ -61,6 +83,7 @@ class RunRecord:
         self._models: dict[str, ModelIndex] = {}
         self._epochs: dict[str, int] = {}
         self._known_series: dict[tuple[str, str], KnownSeries] = {}
+        self._first_run = FirstRun()
         self._kept: KeptIndex | None = None
         self._elsewhere = None if is_url(path) else LoggedElsewhere(Path(path))
         self._update(at_once=True)
@@ -116,8 +139,27 @@ class RunRecord:
         """Where the kept tensors are. Made only when it is asked for."""
         with self._lock:
             if self._kept is None:
-                self._kept = KeptIndex(self._folder.of_tensors(), self._notices)
+                of_run = OfRun(self._has_session, self._kept_of_sessions)
+                self._kept = KeptIndex(self._folder.of_tensors(), self._notices, of_run)
             return self._kept
+
+    def _has_session(self, session: str) -> bool:
+        """Whether a session with this id has written in the run, also since it was read last."""
+        if any(session in model.sessions for model in self._models.values()):
+            return True
+        with self._lock:
+            known = {name for name, segment in self._segments.items() if segment.owner.session is not None}
+            for file in self._folder.files():
+                if file.name not in known:
+                    with reading(file.path) as read:
+                        found = beginning(read, file.size, str(file.path))
+                    if found is not None and found.session.id == session:
+                        return True
+        return False
+
+    def _kept_of_sessions(self) -> list[Written]:
+        sessions = (one for model in self._models.values() for one in model.sessions.values())
+        return [one.kept for one in sessions if one.kept is not None]
 
     def refresh(self) -> bool:
         """Read what is new; True if anything is.
@@ -139,7 +181,18 @@ class RunRecord:
         is_replaced = self._forget_if_replaced(files)
         has_records = [self._read_segment(file) for file in files]
         has_frames = [model.settle(at_once=at_once) for model in self._models.values()]  # also those held back before
+        self._notices.stand("segments", self._losses())
         return is_replaced or any(has_records) or any(has_frames)
+
+    def _losses(self) -> tuple[str, ...]:
+        places, unknown = list[tuple[SegmentFile, pb.Segment]](), set[str]()
+        for segment in self._segments.values():
+            if segment.owner.segment is None:
+                unknown.add(segment.file.name)
+            elif not segment.is_skipped:
+                places.append((segment.file, segment.owner.segment))
+        ends = (one.written for model in self._models.values() for one in model.sessions.values())
+        return losses(places, [one for one in ends if one is not None], unknown=frozenset(unknown))
 
     def _require_models(self) -> None:
         if self.models:
@@ -161,10 +214,11 @@ class RunRecord:
     def _forget_if_replaced(self, files: list[SegmentFile]) -> bool:
         """Start over if a file that was read is gone, shorter, or replaced by another."""
         now = {file.name: file for file in files}
-        if all(_continues(now.get(name), segment.file) for name, segment in self._segments.items()):
+        if all(_continues(now.get(name), segment) for name, segment in self._segments.items()):
             return False
         self._epochs |= {name: model.epoch + 1 for name, model in self._models.items()}
         self._segments, self._models, self._known_series = {}, {}, {}
+        self._first_run = FirstRun()
         return True
 
     def _read_segment(self, file: SegmentFile) -> bool:
@@ -180,6 +234,7 @@ class RunRecord:
                 while (found := segment.scanner.next(read, file.size)) is not None:
                     self._take(segment, found, read)
                     is_new = True
+                segment.seen = Seen.of(read, segment.scanner.position)
             segment.scanned = file.size
         note_a_torn_end(file, segment.scanner, self._notices)
         return is_new
@@ -192,10 +247,14 @@ class RunRecord:
             return
         try:
             if head.HasField("segment"):
-                self._begin(segment, head.segment)
+                self._begin(segment, found, head.segment)
+            elif segment.is_skipped:
+                return
             elif segment.session is not None:
                 model, session = segment.session
-                if not self._skip_known(segment, found, read):
+                if not segment.owner.owns(head):
+                    self._note_foreign(segment, found)
+                elif not self._skip_known(segment, found, read):
                     self._models[model].take(head, found, Source(read, file, session, self._notices))
                     self._remember(segment, found, read)
             else:
@@ -229,17 +288,37 @@ class RunRecord:
             what = "it does not begin as a segment does, being damaged or something else"
         self._notices.add(f"segment {file.name}: {what}")
 
-    def _begin(self, segment: _Segment, head: pb.Segment) -> None:
-        """Note which model and session `segment` is of."""
+    def _note_foreign(self, segment: _Segment, found: ScannedRecord) -> None:
+        if not segment.has_foreign:
+            segment.has_foreign = True
+            what = f"from byte {found.offset} on, it has records of another session, which were skipped"
+            self._notices.add(f"segment {segment.file.name}: {what}")
+
+    def _begin(self, segment: _Segment, found: ScannedRecord, head: pb.Segment) -> None:
+        """Note which model and session `segment` is of, unless it does not belong here."""
         require_version(head.version, str(segment.file.path))
-        session = session_value(head.session)
-        if segment.session not in (None, (session.model, session.id)):
-            raise DamageError("it is of another session than the records before it")
+        is_first = segment.owner.session is None
+        session = segment.owner.begin(head)
+        if session is None:
+            self._note_foreign(segment, found)
+            return
+        if is_first and (why := self._why_not_here(segment, head)):
+            segment.is_skipped = True
+            self._notices.add(f"segment {segment.file.name}: {why}, and was skipped")
+        if segment.is_skipped:
+            return
         if session.model not in self._models:
             epoch = self._epochs.get(session.model, 0)
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
         self._models[session.model].begin(session)
-        segment.session = session.model, session.id
+
+    def _why_not_here(self, segment: _Segment, head: pb.Segment) -> str:
+        """Why a segment does not belong where it is; empty if it may."""
+        if head.of_tensors:
+            return f"it holds kept tensors, which belong in the folder {TENSORS}"
+        if self._first_run.is_other(head, segment.file.name):
+            return f"it is of another run than {self._first_run.name}"
+        return ""
 
 
 def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:
@@ -247,5 +326,11 @@ def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:
     return read(found.offset, segment.scanner.position - found.offset)
 
 
-def _continues(now: SegmentFile | None, before: SegmentFile) -> bool:
-    return now is not None and now.inode == before.inode and now.size >= before.size
+def _continues(now: SegmentFile | None, segment: _Segment) -> bool:
+    before = segment.file
+    if now is None or now.inode != before.inode or now.size < before.size:
+        return False
+    if (now.size, now.modified) == (before.size, before.modified):
+        return True
+    with reading(now.path) as read:
+        return segment.seen.is_still_in(read)

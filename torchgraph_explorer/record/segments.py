@@ -9,7 +9,9 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from torchgraph_explorer.record.beginnings import run_in
 from torchgraph_explorer.record.folder import segment_number
+from torchgraph_explorer.record.format.places import Extent, Place
 from torchgraph_explorer.record.outbox import Encoded
 
 _MOST = 10**9
@@ -24,22 +26,32 @@ class LocalSegments:
     """
 
     def __init__(
-        self, folder: Path, begin: Callable[[int, bool], bytes], *, limit: int, when_gone: Callable[[int | None], None]
+        self,
+        folder: Path,
+        begin: Callable[[Place, bool], bytes],
+        *,
+        limit: int,
+        when_gone: Callable[[int | None], None],
+        session: str = "",
     ) -> None:
         """Write to `folder`.
 
         Args:
             folder: That of the segments, as `folder.plugin_folder` gives it.
-            begin: Gives the beginning of the segment with a number, with everything that later records depend on if
-                its second argument is True.
+            begin: Gives the beginning of the segment at a place, with everything that later records depend on if its
+                second argument is True.
             limit: Largest size of a segment, in bytes.
             when_gone: Called when the folder was deleted or moved away, with the first step that the new folder has;
                 None if it gets none.
+            session: Id of the session, if its segments are to say which session began the run.
         """
         self._folder = folder
         self._begin, self._limit, self._when_gone = begin, limit, when_gone
         self._file: FileIO | None = None
         self._path = Path()
+        self._place = Place(0, part=-1)
+        self._session, self._run = session, ""
+        self._first: tuple[Path, int, int] | None = None
         self._has_links = True
         self._size = 0
         self._is_torn = self._has_frames = False
@@ -64,7 +76,7 @@ class LocalSegments:
             self._renew(is_whole=True)
             self._has_frames = False
         while waiting:
-            self._append(waiting[0].data)
+            self._append(waiting[0])
             self._has_frames = self._has_frames or waiting[0].step is not None
             waiting.popleft()
 
@@ -74,16 +86,39 @@ class LocalSegments:
             self._file.close()
             self._file = None
 
-    def _append(self, data: bytes | memoryview) -> None:
+    @property
+    def reached(self) -> Extent | None:
+        """What was written so far; None if nothing was."""
+        return None if self._place.part < 0 else Extent(self._place.number, self._place.part, self._size)
+
+    def _append(self, record: Encoded) -> None:
+        data = record.data
         if self._file is None or self._is_torn or self._size + len(data) > self._limit:
             self._renew(is_whole=False)
         assert self._file is not None
+        end = b""
+        if record.ending is not None:
+            end = record.ending(Extent(self._place.number, self._place.part, self._size + len(data)))
+            data = b"".join((data, end))
         try:
             _write(self._file, data)
         except BaseException:
             self._cut(self._file)
             raise
         self._size += len(data)
+        if end:
+            self._repeat_in_first(end)
+
+    def _repeat_in_first(self, end: bytes) -> None:
+        """Append the end of the session to its first file, too, if that is as it was left."""
+        if self._first is None or self._place.part == 0:
+            return
+        path, inode, size = self._first
+        with suppress(OSError), FileIO(path, "r+") as file:  # the end is written; this only shows the loss of that
+            facts = os.fstat(file.fileno())
+            if (facts.st_ino, facts.st_size) == (inode, size):
+                file.seek(size)
+                _write(file, end)
 
     def _cut(self, file: FileIO) -> None:
         self._is_torn = True
@@ -114,17 +149,27 @@ class LocalSegments:
             except FileExistsError:
                 number += 1
         try:
-            beginning = self._begin(number, is_whole)
+            place = self._next_place(number, is_whole=is_whole)
+            beginning = self._begin(place, is_whole)
             _write(file, beginning)
-            has_links = os.fstat(file.fileno()).st_nlink > 0  # some file systems count none
+            facts = os.fstat(file.fileno())
         except BaseException:
             file.close()
             with suppress(OSError):  # or each further try would leave an empty file
                 path.unlink()
             raise
+        if self._file is not None and self._place.part == 0:
+            self._first = self._path, os.fstat(self._file.fileno()).st_ino, self._size
         self.close()
-        self._file, self._path, self._size = file, path, len(beginning)
-        self._has_links, self._is_torn = has_links, False
+        self._file, self._path, self._size, self._place = file, path, len(beginning), place
+        self._has_links = facts.st_nlink > 0  # some file systems count none
+        self._is_torn = False
+
+    def _next_place(self, number: int, *, is_whole: bool) -> Place:
+        """The place of the next file; with `is_whole`, the one before is gone."""
+        if self._session and (is_whole or self.reached is None):
+            self._run = self._session if number == 0 else run_in(self._folder, number)
+        return Place(number, self._place.part + 1, None if is_whole else self.reached, self._run)
 
 
 def next_number(names: Iterable[str]) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from time import time
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from torchgraph_explorer.record.definitions import Definitions
 from torchgraph_explorer.record.folder import plugin_folder
 from torchgraph_explorer.record.format.envelope import VERSION, enveloped, file_header
 from torchgraph_explorer.record.format.messages import finished_message, noted_message, session_message
+from torchgraph_explorer.record.format.places import Extent, Place, mark_of
 from torchgraph_explorer.record.found import found_message
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
@@ -62,21 +65,25 @@ class RecordWriter:
         self._session: Session | None = None
         self._outbox: Outbox | None = None
         self._tensors: TensorWriter | None = None
-        self._definitions = Definitions()
         self._notes: list[str] = []
         self._unwritable = Missing()
-        self._cells: CellWriter | None = CellWriter()
+        self._mark, self._definitions = 0, Definitions(0)
+        self._cells: CellWriter | None = None
         self._layout: tuple[tuple[bytes, bytes, int, tuple[str, ...]], bytes] = ((b"", b"", -1, ()), b"")
 
     def write(self, record: Record | Found) -> None:
         """Append `record`. The session comes first, once. What cannot be encoded is left out, with a warning."""
         if isinstance(record, Session):
             assert self._session is None, "a writer writes one session"
-            self._session = record
+            self._session, self._mark = record, mark_of(record.id)
+            self._definitions, self._cells = Definitions(self._mark), CellWriter(self._mark)
             self._outbox = Outbox(self._open(record), place=self._run_dir)
         assert self._outbox is not None, "a session comes before everything else"
+        ending = None
         try:
             data = self._encode(record)
+            if isinstance(record, Finished):
+                ending = self._ending(record)
         except Exception as fault:  # a name or number that the format cannot hold
             self._leave_out(record, fault)
             return
@@ -84,7 +91,8 @@ class RecordWriter:
             self._index(lambda cells: cells.define(record))
         self._unwritable.end()
         step = record.step if isinstance(record, Frame) else None
-        self._outbox.add(Encoded(data, step, is_needed=not isinstance(record, Frame | Logged | Found)))
+        is_needed = not isinstance(record, Frame | Logged | Found)
+        self._outbox.add(Encoded(data, step, is_needed, ending))
 
     def keep(self, step: KeptStep, most: int) -> int:
         """Append the tensors that were kept at one step, if those of the model then take at most `most` bytes.
@@ -94,7 +102,9 @@ class RecordWriter:
         """
         assert self._session is not None, "a session comes before everything else"
         if self._tensors is None:
-            self._tensors = TensorWriter(self._run_dir, self._beginning, session=self._session)
+            self._tensors = TensorWriter(
+                self._run_dir, partial(self._beginning, of_tensors=True), session=self._session
+            )
         return self._tensors.write(step, most)
 
     def when_idle(self) -> None:
@@ -117,7 +127,11 @@ class RecordWriter:
             return RemoteSegments(self._run_dir, self._beginning, limit=limit, session=session.id)
         limit = self._segment_bytes or SEGMENT_BYTES
         return LocalSegments(
-            plugin_folder(Path(self._run_dir)), self._beginning, limit=limit, when_gone=self._note_gone
+            plugin_folder(Path(self._run_dir)),
+            self._beginning,
+            limit=limit,
+            when_gone=self._note_gone,
+            session=session.id,
         )
 
     def _leave_out(self, record: Record | Found, fault: Exception) -> None:
@@ -138,12 +152,37 @@ class RecordWriter:
             self._notes.append(sentence)
             warn(sentence)
 
-    def _beginning(self, number: int, is_whole: bool = False) -> bytes:
-        """The beginning of segment `number` of the run, with all series and graphs so far if `is_whole`."""
+    def _beginning(self, place: Place, is_whole: bool = False, *, of_tensors: bool = False) -> bytes:
+        """The beginning of the segment at `place`, with all series and graphs so far if `is_whole`."""
         assert self._session is not None
-        segment = pb.Segment(version=VERSION, number=number, session=session_message(self._session))
-        beginning = file_header() + 2 * enveloped(pb.Head(segment=segment).SerializeToString())
+        segment = pb.Segment(
+            version=VERSION,
+            number=place.number,
+            session=session_message(self._session),
+            part=place.part,
+            before=place.before.message() if place.before is not None else None,
+            began=time(),
+            run=place.run,
+            of_tensors=of_tensors,
+        )
+        head = pb.Head(session=self._mark, segment=segment)
+        beginning = file_header() + 2 * enveloped(head.SerializeToString())
         return beginning + self._definitions.whole() if is_whole else beginning
+
+    def _ending(self, finished: Finished) -> Callable[[Extent], bytes]:
+        """Gives the end of the session, which says what was written before it."""
+        assert self._outbox is not None
+        unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
+        notes = (*finished.notes, *self._notes, *self._outbox.notes, *unwritable)
+        message = finished_message(replace(finished, notes=notes))
+        if self._tensors is not None and (kept := self._tensors.reached()) is not None:
+            message.kept.CopyFrom(kept.message())
+
+        def ending(end: Extent) -> bytes:
+            message.end.CopyFrom(end.message())
+            return enveloped(pb.Head(session=self._mark, finished=message).SerializeToString())
+
+        return ending
 
     def _encode(self, record: Record | Found) -> bytes:
         """`record` in its envelope; twice if frames depend on it, so that damage to one copy loses nothing."""
@@ -155,18 +194,20 @@ class RecordWriter:
                 frame = self._encode_frame(step)
                 return self._definitions.due(len(frame)) + frame + self._index(lambda cells: cells.add(step))
             case Noted() | Found():
-                return enveloped(_head_alone(record).SerializeToString())
+                return enveloped(self._head_alone(record).SerializeToString())
             case Finished():
-                assert self._outbox is not None
-                unwritable = (f"{self._unwritable} could not be recorded.",) * bool(self._unwritable)
-                record = replace(record, notes=(*record.notes, *self._notes, *self._outbox.notes, *unwritable))
-                end = enveloped(pb.Head(finished=finished_message(record)).SerializeToString())
-                return self._index(CellWriter.flush) + end
+                return self._index(CellWriter.flush)  # the rest is made where it comes to lie
             case Logged():
                 head, body = encode_logged(record)
-                return enveloped(pb.Head(logged=head).SerializeToString(), body)
+                return enveloped(pb.Head(session=self._mark, logged=head).SerializeToString(), body)
             case _:
                 return self._definitions.added(record)
+
+    def _head_alone(self, record: Noted | Found) -> pb.Head:
+        """The head of a record that is nothing else."""
+        if isinstance(record, Noted):
+            return pb.Head(session=self._mark, noted=noted_message(record))
+        return pb.Head(session=self._mark, found=found_message(record))
 
     def _index(self, act: Callable[[CellWriter], bytes | None]) -> bytes:
         """What `act` adds to the index of cells. The steps are recorded whatever becomes of the index."""
@@ -192,7 +233,7 @@ class RecordWriter:
         encode_facts(head, frame.facts)
         encode_training(head, frame.training)
         return enveloped(
-            pb.Head(frame=head).SerializeToString(),
+            pb.Head(session=self._mark, frame=head).SerializeToString(),
             encode_body(frame.statistics, frame.histograms, frame.fingerprints),
         )
 
@@ -206,13 +247,6 @@ class RecordWriter:
             encoded = encode_layout(series, rows, len(frame.statistics), more=more)
             self._layout = (key, encoded)
         return encoded
-
-
-def _head_alone(record: Noted | Found) -> pb.Head:
-    """The head of a record that is nothing else."""
-    if isinstance(record, Noted):
-        return pb.Head(noted=noted_message(record))
-    return pb.Head(found=found_message(record))
 
 
 def _what(record: Record | Found) -> str:

@@ -18,7 +18,9 @@ AT_ONCE = 8
 class CellWriter:
     """The cells of one session that are not written yet: those of fewer than `STEPS` steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: int) -> None:
+        """Of no step yet; each record will have the session's `mark`."""
+        self._mark = mark
         self._series: dict[int, Series] = {}
         self._table: CellTable | None = None
         self._ids: Ints = np.zeros(0, np.int64)
@@ -62,7 +64,7 @@ class CellWriter:
         names = [STATISTIC_NAMES[at] for at in written]
         head, body = encode_block(self._steps, self._times, cells[written], modules=table.modules, statistics=names)
         self._steps, self._times, self._cells = [], [], []
-        return enveloped(pb.Head(cells=head).SerializeToString(), body)
+        return enveloped(pb.Head(session=self._mark, cells=head).SerializeToString(), body)
 
     def _compute(self) -> None:
         """Turn what waits into cells: before there are new series, and before a block is written."""

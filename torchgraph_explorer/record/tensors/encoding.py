@@ -98,10 +98,12 @@ class LayoutEncoder:
         return encoded
 
 
-def encode_step(step: KeptStep, graph: int | None = None, *, layouts: LayoutEncoder, pieces: Pieces) -> memoryview:
+def encode_step(
+    step: KeptStep, graph: int | None = None, *, layouts: LayoutEncoder, pieces: Pieces, mark: int
+) -> memoryview:
     """The record of a step's tensors, in its envelope and in memory of `pieces`.
 
-    `graph` is the number of the step's dependency graph.
+    `graph` is the number of the step's dependency graph, and `mark` is the session's.
     """
     head = pb.Tensors(
         step=step.step,
@@ -113,7 +115,7 @@ def encode_step(step: KeptStep, graph: int | None = None, *, layouts: LayoutEnco
         graph=graph,
     )
     body = body_of(step.arrays)
-    begun = np.frombuffer(enveloped_head(pb.Head(tensors=head).SerializeToString(), body.size), np.uint8)
+    begun = np.frombuffer(enveloped_head(pb.Head(session=mark, tensors=head).SerializeToString(), body.size), np.uint8)
     first, end = len(begun), len(begun) + body.size
     memory = pieces.take(aligned(end) + SPARE)
     memory[:first] = begun

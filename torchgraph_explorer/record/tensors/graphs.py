@@ -39,8 +39,8 @@ def kind_of(number: int) -> TensorKind:
     return cast("TensorKind", _KIND_NAMES.get(number, "intermediate"))
 
 
-def encode_tensor_graph(graph: TensorGraph, number: int) -> bytes:
-    """The record of a graph, in its envelope."""
+def encode_tensor_graph(graph: TensorGraph, number: int, *, mark: int) -> bytes:
+    """The record of a graph, in its envelope, with the session's `mark`."""
     body = pb.TensorGraphBody(
         tensors=[
             pb.NamedTensor(
@@ -56,7 +56,7 @@ def encode_tensor_graph(graph: TensorGraph, number: int) -> bytes:
         edges=[pb.Edge(source=one.source, target=one.target, gradient=one.gradient) for one in graph.edges],
     )
     data = zlib.compress(body.SerializeToString())
-    head = pb.Head(tensor_graph=pb.TensorGraph(id=number, check=crc32(data)))
+    head = pb.Head(session=mark, tensor_graph=pb.TensorGraph(id=number, check=crc32(data)))
     return enveloped(head.SerializeToString(), data)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -11,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import TENSORS, Folder, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
-from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import (
     KEPT_GRAPHS,
     LABEL,
@@ -20,11 +20,14 @@ from torchgraph_explorer.record.limits import (
     SEGMENT_BYTES,
     TENSOR_GRAPH_BYTES,
 )
+from torchgraph_explorer.record.losses import SECONDS_TO_BE_SEEN, Written, losses
 from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
+from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
 from torchgraph_explorer.record.tensors.graphs import decode_tensor_graph
+from torchgraph_explorer.record.unchanged import Seen
 from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -74,8 +77,27 @@ class _Segment:
     file: SegmentFile
     scanner: Scanner
     scanned: int = 0
-    session: Session | None = None
+    seen: Seen = field(default_factory=Seen)
+    owner: Owner = field(default_factory=Owner)
+    has_foreign: bool = False
     records: list[KeptRecord] = field(default_factory=list)
+
+    @property
+    def session(self) -> Session | None:
+        """The session that wrote it, once that is known."""
+        return self.owner.session
+
+
+class OfRun(NamedTuple):
+    """What is known of the run beside its kept tensors.
+
+    Attributes:
+        has_session: Whether a session with this id has written in it.
+        kept: What the ends of its sessions say of their kept tensors.
+    """
+
+    has_session: Callable[[str], bool]
+    kept: Callable[[], Sequence[Written]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +129,10 @@ class KeptLayouts:
 class KeptIndex:
     """The kept tensors of a run, by model, step and rank. Several threads may use it."""
 
-    def __init__(self, folder: Folder, notices: Notices) -> None:
+    def __init__(self, folder: Folder, notices: Notices, of_run: OfRun) -> None:
         """Read nothing yet."""
-        self._folder, self._notices = folder, notices
+        self._folder, self._notices, self._of_run = folder, notices, of_run
+        self._sessions: set[str] = set()
         self._lock = threading.Lock()
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
@@ -132,8 +155,10 @@ class KeptIndex:
             RecordError: A newer release wrote a file, or it cannot be read.
         """
         with self._lock:
-            if self._update():
+            is_changed = self._update()
+            if self._find_sessions() or is_changed:
                 self._by_model.clear()
+            self._notices.stand(_PART, (*self._strangers(), *self._losses()))
             if model not in self._by_model:
                 self._by_model[model] = MappingProxyType(self._sorted(model))
             return self._by_model[model]
@@ -180,13 +205,39 @@ class KeptIndex:
         files = {file.name: file for file in self._folder.files()}
         for told in self._folder.odd:
             self._notices.add(told)
-        is_replaced = any(
-            name not in files or files[name].inode != known.file.inode or files[name].size < known.scanned
-            for name, known in self._segments.items()
-        )
+        is_replaced = any(not _continues(files.get(name), known) for name, known in self._segments.items())
         if is_replaced:
             self._segments, self._layouts, self._graphs = {}, {}, {}
         return any([is_replaced, *(self._read_segment(file) for file in files.values())])
+
+    def _find_sessions(self) -> bool:
+        """Look which sessions are of the run; True if there are more than before."""
+        written = {one.session.id for one in self._segments.values() if one.session is not None}
+        new = {one for one in written - self._sessions if self._of_run.has_session(one)}
+        self._sessions |= new
+        return bool(new)
+
+    def _strangers(self) -> Iterator[str]:
+        """A sentence on each file of a session that is not of the run."""
+        for one in self._segments.values():
+            if one.session is None or one.owner.segment is None:
+                continue
+            name = f"segment {_PART}{one.file.name}"
+            if one.owner.segment.HasField("part") and not one.owner.segment.of_tensors:
+                yield f"{name}: it holds steps, and no kept tensors; it belongs in the folder above"
+            if one.session.id in self._sessions:
+                continue
+            if time.time() - (one.owner.segment.began or one.file.modified) > SECONDS_TO_BE_SEEN:
+                yield (
+                    f"{name}: it is of a session that has no record in this run, and was skipped. It is another run's, "
+                    f"or that record is lost"
+                )
+
+    def _losses(self) -> tuple[str, ...]:
+        read = [(one.file, one.owner.segment) for one in self._segments.values()]
+        places = [(file, segment) for file, segment in read if segment and segment.session.id in self._sessions]
+        unknown = frozenset(file.name for file, segment in read if segment is None)
+        return losses(places, self._of_run.kept(), unknown=unknown, folder=_PART)
 
     def _read_segment(self, file: SegmentFile) -> bool:
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
@@ -194,13 +245,14 @@ class KeptIndex:
         if file.size > SEGMENT_BYTES:
             note_size(file, self._notices, part=_PART)
             return False
-        if file.size == segment.scanned:
+        if file.size == segment.scanned:  # it has not changed, or nothing that was read has
             note_a_torn_end(file, segment.scanner, self._notices, part=_PART)
             return False
         before = len(segment.records)
         with reading(file.path) as read:
             while (found := segment.scanner.next(read, file.size)) is not None:
                 self._take(segment, found)
+            segment.seen = Seen.of(read, segment.scanner.position)
         segment.scanned = file.size
         note_a_torn_end(file, segment.scanner, self._notices, part=_PART)
         return len(segment.records) > before
@@ -218,7 +270,11 @@ class KeptIndex:
 
     def _took(self, segment: _Segment, found: ScannedRecord, head: pb.Head) -> bool:
         if head.HasField("segment"):
-            self._begin(segment, head.segment)
+            require_version(head.segment.version, str(segment.file.path))
+            if segment.owner.begin(head.segment) is None:
+                self._note_foreign(segment, found)
+        elif segment.session is not None and not segment.owner.owns(head):
+            self._note_foreign(segment, found)
         elif head.HasField("tensors"):
             if segment.session is None or not _is_sound(head.tensors):
                 return False
@@ -230,13 +286,11 @@ class KeptIndex:
             self._graphs[name] = head.tensor_graph.check, found, segment.file
         return True
 
-    @staticmethod
-    def _begin(segment: _Segment, head: pb.Segment) -> None:
-        require_version(head.version, str(segment.file.path))
-        session = session_value(head.session)
-        if segment.session is not None and segment.session.id != session.id:
-            raise DamageError
-        segment.session = session
+    def _note_foreign(self, segment: _Segment, found: ScannedRecord) -> None:
+        if not segment.has_foreign:
+            segment.has_foreign = True
+            what = f"from byte {found.offset} on, it has records of another session, which were skipped"
+            self._notices.add(f"segment {_PART}{segment.file.name}: {what}")
 
     def _record(self, segment: _Segment, found: ScannedRecord, head: pb.Tensors) -> KeptRecord:
         assert segment.session is not None
@@ -255,7 +309,11 @@ class KeptIndex:
         )
 
     def _sorted(self, model: str) -> dict[int, Mapping[int, KeptRecord]]:
-        segments = [one for one in self._segments.values() if one.session is not None and one.session.model == model]
+        segments = [
+            one
+            for one in self._segments.values()
+            if one.session is not None and one.session.model == model and one.session.id in self._sessions
+        ]
         members = launches({one.session.id: one.session for one in segments if one.session}.values()).members
         latest: dict[int, tuple[int, dict[int, KeptRecord]]] = {}
         for record in _in_order(segments):
@@ -266,6 +324,16 @@ class KeptIndex:
             if known[0] == launch:
                 known[1][rank] = record
         return {step: dict(sorted(latest[step][1].items())) for step in sorted(latest)}
+
+
+def _continues(now: SegmentFile | None, segment: _Segment) -> bool:
+    before = segment.file
+    if now is None or now.inode != before.inode or now.size < segment.scanned:
+        return False
+    if (now.size, now.modified) == (before.size, before.modified):
+        return True
+    with reading(now.path) as read:
+        return segment.seen.is_still_in(read)
 
 
 def _is_sound(head: pb.Tensors) -> bool:

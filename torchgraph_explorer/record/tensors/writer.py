@@ -9,6 +9,7 @@ from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record.folder import TENSORS, SegmentFile, plugin_folder, reading, segment_files
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
+from torchgraph_explorer.record.format.places import Extent, Place, mark_of
 from torchgraph_explorer.record.limits import KEPT_GRAPHS
 from torchgraph_explorer.record.outbox import Encoded, Outbox, Store
 from torchgraph_explorer.record.remote import RemoteSegments, is_url
@@ -29,9 +30,9 @@ REMOTE_SEGMENT_BYTES = 8 << 20
 class TensorWriter:
     """The segments that hold the kept tensors of one session. While a store refuses, they wait as frames do."""
 
-    def __init__(self, run_dir: str, begin: Callable[[int, bool], bytes], *, session: Session) -> None:
+    def __init__(self, run_dir: str, begin: Callable[[Place, bool], bytes], *, session: Session) -> None:
         """Write below `run_dir`; `begin` gives the beginning of a segment of `session`."""
-        self._begin, self._beginning_bytes = begin, len(begin(0, False))
+        self._begin, self._beginning_bytes = begin, len(begin(Place(0), False))
         store: Store
         if is_url(run_dir):
             self._used = 0
@@ -43,6 +44,7 @@ class TensorWriter:
             self._used = sum(file.size for file in segment_files(folder) if _is_of(file, session))
             store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
+        self._mark = mark_of(session.id)
         self._graphs: dict[TensorGraph, int] = {}
         self._layouts = LayoutEncoder()
         self._encoded_graphs = b""
@@ -57,8 +59,8 @@ class TensorWriter:
         number = None if step.graph is None else self._graphs.get(step.graph)
         if step.graph is not None and number is None and len(self._graphs) < KEPT_GRAPHS:
             number = len(self._graphs)
-            graph = encode_tensor_graph(step.graph, number)
-        data = encode_step(step, number, layouts=self._layouts, pieces=self._pieces)
+            graph = encode_tensor_graph(step.graph, number, mark=self._mark)
+        data = encode_step(step, number, layouts=self._layouts, pieces=self._pieces, mark=self._mark)
         if self._used + len(graph) + len(data) + self._beginning_bytes <= most:
             if graph and step.graph is not None and number is not None:
                 self._used += len(graph)
@@ -73,13 +75,17 @@ class TensorWriter:
         """Write what waits, if it is time to."""
         self._outbox.put_if_due()
 
+    def reached(self) -> Extent | None:
+        """What is written, with what waited; None if nothing is, or not all of it."""
+        return self._outbox.reached()
+
     def close(self) -> None:
         """Write what still waits."""
         self._outbox.close()
 
-    def _beginning(self, number: int, _is_whole: bool = False) -> bytes:
+    def _beginning(self, place: Place, _is_whole: bool = False) -> bytes:
         """The beginning of a segment, which takes space, too."""
-        data = self._begin(number, False) + self._encoded_graphs
+        data = self._begin(place, False) + self._encoded_graphs
         self._used += len(data)
         return data
 

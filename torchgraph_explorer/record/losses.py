@@ -1,0 +1,83 @@
+"""What is missing in a run's folder: segments, and ends of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.folder import SegmentFile
+from torchgraph_explorer.record.format.places import Extent
+
+SECONDS_TO_BE_SEEN = 60.0
+"""What was written this long ago is seen on every machine: file systems of a network show it late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written of a session up to some moment, as the record says.
+
+    Attributes:
+        session: The session's id.
+        extent: What was written.
+        time: When, in seconds since the epoch.
+    """
+
+    session: str
+    extent: Extent
+    time: float
+
+
+def losses(
+    found: Sequence[tuple[SegmentFile, pb.Segment]],
+    ends: Sequence[Written],
+    *,
+    unknown: frozenset[str],
+    folder: str = "",
+) -> tuple[str, ...]:
+    """A sentence for each segment that is missing or shorter than it was.
+
+    Args:
+        found: The files, and what each says of its place.
+        ends: What the ends of sessions say.
+        unknown: Names of files that do not say whose they are: their damage is told already.
+        folder: Stands before the names of files.
+    """
+    parts: dict[str, dict[int, list[SegmentFile]]] = {}
+    for file, segment in found:
+        if segment.HasField("part"):
+            parts.setdefault(segment.session.id, {}).setdefault(segment.part, []).append(file)
+    before = [
+        Written(segment.session.id, Extent.of(segment.before), segment.began)
+        for _, segment in found
+        if segment.HasField("before")
+    ]
+    long_ago = time.time() - SECONDS_TO_BE_SEEN
+    told = (_told(one, parts.get(one.session, {}), unknown) for one in (*before, *ends) if one.time <= long_ago)
+    return tuple(dict.fromkeys(f"segment {folder}{sentence}" for sentences in told for sentence in sentences))
+
+
+def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: frozenset[str]) -> Iterator[str]:
+    number, part, size = written.extent
+    files = parts.get(part, [])
+    largest = max(files, key=lambda file: file.size, default=None)
+    if largest is not None:
+        if largest.size < size:
+            yield (
+                f"{largest.name}: {size - largest.size:,} of the {size:,} bytes that were written are missing, and the "
+                f"records in them"
+            )
+        return
+    name = f"{number:06d}{_ending(parts)}"
+    if name in unknown:
+        return
+    gone = part - max((one for one in parts if one < part), default=-1)
+    more = f", and so are {gone - 1:,} before it" if gone > 2 else ", and so is the one before it" if gone > 1 else ""
+    yield f"{name} is missing{more}: what the session wrote there is lost"
+
+
+def _ending(parts: Mapping[int, list[SegmentFile]]) -> str:
+    """What the names of the session's files have behind the number."""
+    names = (file.name for files in parts.values() for file in files)
+    return next((name.lstrip("0123456789") for name in names), ".tgraph")

@@ -1,0 +1,28 @@
+"""Whether a file that grows is still the one that was read: it may have been written over in its place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from zlib import crc32
+
+from torchgraph_explorer.record.folder import ReadAt
+
+_BEGINNING, _END = 1 << 10, 1 << 6
+
+
+class Seen(NamedTuple):
+    """A file that only grows, up to `stop`, by the checks of its beginning and of its end there."""
+
+    stop: int = 0
+    beginning: int = 0
+    end: int = 0
+
+    @classmethod
+    def of(cls, read: ReadAt, stop: int) -> Seen:
+        """The file as it is now."""
+        first = max(stop - _END, 0)
+        return cls(stop, crc32(read(0, min(_BEGINNING, stop))), crc32(read(first, stop - first)))
+
+    def is_still_in(self, read: ReadAt) -> bool:
+        """Whether the file begins as it did."""
+        return self == Seen.of(read, self.stop)
