@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, records, segment, write
 from tests.tensors.test_record import kept
-from torchgraph_explorer.record import losses, remote, writer
+from torchgraph_explorer.record import remote, writer
+from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import Finished, Session
+from torchgraph_explorer.schema import Finished, Record, Session
 
 STEPS = range(40)
 SMALL = 6_000
@@ -45,7 +47,8 @@ def contents(run: Path) -> list[bytes]:
 def with_kept(run: Path, *, name: str = SESSION.id, is_closed: bool = True) -> Path:
     """A run of one session with three kept steps; the folder of those."""
     sink = RecordWriter(run)
-    for record in (other_session(name), GRAPH, SERIES, *map(frame, range(3))):
+    before: list[Record] = [other_session(name), GRAPH, SERIES, *map(frame, range(3))]
+    for record in before:
         sink.write(record)
     for step in range(3):
         sink.keep(kept(step), 1 << 30)
@@ -130,10 +133,10 @@ def test_what_is_lost_in_the_middle_of_the_last_segment_is_told(tmp_path: Path) 
 def test_nothing_is_told_before_every_machine_can_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     segment(tmp_path, 1).unlink()
-    monkeypatch.setattr(losses.time, "time", lambda: 1_059.0)
+    monkeypatch.setattr(time, "time", lambda: 1_059.0)
     run = open_run(tmp_path)
     assert run.warnings == ()
-    monkeypatch.setattr(losses.time, "time", lambda: 1_061.0)
+    monkeypatch.setattr(time, "time", lambda: 1_061.0)
     with pytest.warns(UserWarning, match=r"000001.tgraph is missing"):
         run.refresh()
     written(tmp_path / "again")
@@ -144,7 +147,8 @@ def test_nothing_is_told_before_every_machine_can_see_it(tmp_path: Path, monkeyp
 
 def test_a_segment_that_was_deleted_while_it_was_written_to_is_told_once(tmp_path: Path) -> None:
     sink = RecordWriter(tmp_path, segment_bytes=SMALL)
-    for record in (SESSION, GRAPH, SERIES, *map(frame, range(3))):
+    before: list[Record] = [SESSION, GRAPH, SERIES, *map(frame, range(3))]
+    for record in before:
         sink.write(record)
     files(tmp_path)[-1].unlink()
     with pytest.warns(UserWarning, match="deleted or moved away"):
@@ -186,6 +190,35 @@ def test_a_moved_and_continued_run_belongs_together(tmp_path: Path) -> None:
     assert (run.warnings, run.model().steps.tolist()) == ((), [0, 1])
 
 
+def test_a_segment_in_the_place_of_another_one_is_not_shown(tmp_path: Path) -> None:
+    own, other = written(tmp_path / "run"), other_run(tmp_path / "other")
+    segment(tmp_path / "run").write_bytes(other[0])
+    run = quietly(tmp_path / "run")
+    assert run.warnings == (
+        "segment 000000.tgraph: it lies in the place of another file, which 000001.tgraph continues, and was skipped",
+        "segment 000000.tgraph is missing: what the session wrote there is lost",
+    )
+    assert [one.id for one in run.model().sessions] == [SESSION.id]
+    segment(tmp_path / "run").write_bytes(own[0])
+    run.refresh()
+    assert run.model().steps.tolist() == list(STEPS)
+
+
+def test_what_most_sessions_are_of_is_the_run(tmp_path: Path) -> None:
+    resumed(tmp_path / "run")
+    segment(tmp_path / "run").write_bytes(other_run(tmp_path / "other")[0])
+    run = quietly(tmp_path / "run")
+    assert run.warnings == ("segment 000000.tgraph: it is of another run than 000001.tgraph, and was skipped",)
+    assert run.model().steps.tolist() == [2, 3]
+    assert [one.models for one in list_runs(tmp_path / "run")] == [("net",)]
+
+
+def test_an_emptied_segment_is_told(tmp_path: Path) -> None:
+    written(tmp_path)
+    segment(tmp_path, 1).write_bytes(b"")
+    assert quietly(tmp_path).warnings == ("segment 000001.tgraph is empty: what the session wrote there is lost",)
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_segment_of_another_run_is_not_shown(number: int, tmp_path: Path) -> None:
     resumed(tmp_path / "run")
@@ -196,10 +229,10 @@ def test_a_segment_of_another_run_is_not_shown(number: int, tmp_path: Path) -> N
 
 
 def test_the_segment_of_another_runs_rank_is_not_shown(tmp_path: Path) -> None:
-    for run in ("run", "other"):
+    for name in ("run", "other"):
         for number in range(2):
-            session = replace(SESSION, id=f"{run} {number}", rank=number, world_size=2)
-            write(tmp_path / run, GRAPH, SERIES, frame(0), session=session)
+            session = replace(SESSION, id=f"{name} {number}", rank=number, world_size=2)
+            write(tmp_path / name, GRAPH, SERIES, frame(0), session=session)
     shutil.copy(segment(tmp_path / "other", 1), segment(tmp_path / "run", 1))
     run = quietly(tmp_path / "run")
     assert launches(run.model().sessions).latest == ("run 0",)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import RecordError
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.folder import ReadAt, SegmentFile, reading, segment_files
+from torchgraph_explorer.record.folder import TENSORS, ReadAt, SegmentFile, reading, segment_files, segment_number
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.limits import BEGINNING_BYTES
@@ -52,24 +53,36 @@ def beginning(read: ReadAt, size: int, source: str) -> Beginning | None:
     return None
 
 
-class FirstRun:
-    """Which run the first segments of a folder are of: those of another one were put there later.
+def strangers(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
+    """Which of `files`, by name and in order, do not belong in a run's folder, each with the reason in words."""
+    found = {
+        name: f"it holds kept tensors, which belong in the folder {TENSORS}" for name, at in files if at.of_tensors
+    }
+    own = [(name, segment) for name, segment in files if name not in found]
+    found |= _replaced(own)
+    own = [(name, segment) for name, segment in own if name not in found]
+    runs = {segment.session.id: segment.run for _, segment in own if segment.run}
+    if own and own[0][1].session.id not in runs and (first := _run_of(own[0][1])):
+        runs[own[0][1].session.id] = first
+    if len(set(runs.values())) > 1:
+        [(run, _)] = Counter(runs.values()).most_common(1)
+        one = next(name for name, segment in own if runs.get(segment.session.id) == run)
+        of_run = {name for name, segment in own if runs.get(segment.session.id, run) == run}
+        found |= {name: f"it is of another run than {one}" for name, _ in own if name not in of_run}
+    return found
 
-    Attributes:
-        run: Id of the session that began the run; empty while it is not known.
-        name: The file that says so.
-    """
 
-    def __init__(self) -> None:
-        self.run = self.name = ""
-        self._has_begun = False
-
-    def is_other(self, segment: pb.Segment, name: str) -> bool:
-        """Whether the next file, called `name`, is of another run than the files before it."""
-        if not self.run:
-            self.run, self.name = segment.run if self._has_begun else _run_of(segment), name
-        self._has_begun = True
-        return bool(self.run and segment.run) and segment.run != self.run
+def _replaced(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
+    """Those that lie where a file of another session was, which is not in the folder any more."""
+    parts = {(segment.session.id, segment.part) for _, segment in files}
+    names = {segment_number(name): (name, segment.session.id) for name, segment in files}
+    found: dict[str, str] = {}
+    for later, segment in files:
+        name, session = names.get(segment.before.number, ("", ""))
+        is_gone = segment.HasField("before") and (segment.session.id, segment.before.part) not in parts
+        if is_gone and name and session != segment.session.id:
+            found[name] = f"it lies in the place of another file, which {later} continues"
+    return found
 
 
 def _run_of(segment: pb.Segment) -> str:

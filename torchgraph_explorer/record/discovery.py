@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.beginnings import FirstRun, beginning
+from torchgraph_explorer.record.beginnings import Beginning, beginning, strangers
 from torchgraph_explorer.record.folder import (
     PLUGIN,
     Folder,
@@ -143,7 +143,7 @@ def _info(name: str, path: str, segments: list[ListedSegment]) -> RunInfo:
     sessions: list[Session] = []
     error = None
     try:
-        sessions = list(_sessions(segments))
+        sessions = _sessions(segments)
     except RecordError as refusal:
         error = str(refusal)
     except Exception as fault:  # a fault of ours; it must not hide the other runs
@@ -171,7 +171,7 @@ def _nothing_in(path: str, segments: Sequence[ListedSegment]) -> str | None:
     return f"{path} holds no record: its files are empty. Their writer was interrupted; delete the folder."
 
 
-def _sessions(segments: Sequence[ListedSegment]) -> Iterator[Session]:
+def _sessions(segments: Sequence[ListedSegment]) -> list[Session]:
     """The sessions that wrote `segments`.
 
     At a URL each session writes thousands. Their file names tell the sessions apart, so one segment of each is read.
@@ -179,18 +179,18 @@ def _sessions(segments: Sequence[ListedSegment]) -> Iterator[Session]:
     Raises:
         RecordError: As `beginning`.
     """
-    known, first_run = set[str](), FirstRun()
+    known, sessions = set[str](), dict[str, Beginning]()
     for segment in segments:
         writer = PurePosixPath(segment.source).stem.partition("-")[2]
         if writer in known:
             continue
         with segment.reading() as read:
             found = beginning(read, segment.size, segment.source)
-        if found is None:
-            continue
-        known |= {writer} if writer else set()
-        if not (found.segment.of_tensors or first_run.is_other(found.segment, segment.source)):
-            yield found.session
+        if found is not None:
+            known |= {writer} if writer else set()
+            sessions[PurePosixPath(segment.source).name] = found
+    others = strangers([(name, found.segment) for name, found in sessions.items()])
+    return [found.session for name, found in sessions.items() if name not in others]
 
 
 def _no_run(place: str) -> NotFoundError | RecordError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchgraph_explorer.record import record_pb2 as pb
@@ -33,7 +33,7 @@ def losses(
     found: Sequence[tuple[SegmentFile, pb.Segment]],
     ends: Sequence[Written],
     *,
-    unknown: frozenset[str],
+    unknown: Iterable[SegmentFile],
     folder: str = "",
 ) -> tuple[str, ...]:
     """A sentence for each segment that is missing or shorter than it was.
@@ -41,7 +41,7 @@ def losses(
     Args:
         found: The files, and what each says of its place.
         ends: What the ends of sessions say.
-        unknown: Names of files that do not say whose they are: their damage is told already.
+        unknown: Files that do not say whose they are. The damage of those that are not empty is told already.
         folder: Stands before the names of files.
     """
     parts: dict[str, dict[int, list[SegmentFile]]] = {}
@@ -53,12 +53,13 @@ def losses(
         for _, segment in found
         if segment.HasField("before")
     ]
+    sizes = {file.name: file.size for file in unknown}
     long_ago = time.time() - SECONDS_TO_BE_SEEN
-    told = (_told(one, parts.get(one.session, {}), unknown) for one in (*before, *ends) if one.time <= long_ago)
+    told = (_told(one, parts.get(one.session, {}), sizes) for one in (*before, *ends) if one.time <= long_ago)
     return tuple(dict.fromkeys(f"segment {folder}{sentence}" for sentences in told for sentence in sentences))
 
 
-def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: frozenset[str]) -> Iterator[str]:
+def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Mapping[str, int]) -> Iterator[str]:
     number, part, size = written.extent
     files = parts.get(part, [])
     largest = max(files, key=lambda file: file.size, default=None)
@@ -70,11 +71,11 @@ def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: fro
             )
         return
     name = f"{number:06d}{_ending(parts)}"
-    if name in unknown:
+    if unknown.get(name):
         return
     gone = part - max((one for one in parts if one < part), default=-1)
     more = f", and so are {gone - 1:,} before it" if gone > 2 else ", and so is the one before it" if gone > 1 else ""
-    yield f"{name} is missing{more}: what the session wrote there is lost"
+    yield f"{name} is {'empty' if name in unknown else 'missing'}{more}: what the session wrote there is lost"
 
 
 def _ending(parts: Mapping[int, list[SegmentFile]]) -> str:

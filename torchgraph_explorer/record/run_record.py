@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.beginnings import FirstRun, beginning
+from torchgraph_explorer.record.beginnings import beginning, strangers
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
-from torchgraph_explorer.record.folder import TENSORS, Folder, ReadAt, SegmentFile, reading
+from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.known_series import KnownSeries
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
@@ -83,7 +84,7 @@ class RunRecord:
         self._models: dict[str, ModelIndex] = {}
         self._epochs: dict[str, int] = {}
         self._known_series: dict[tuple[str, str], KnownSeries] = {}
-        self._first_run = FirstRun()
+        self._strangers: dict[str, str] = {}
         self._kept: KeptIndex | None = None
         self._elsewhere = None if is_url(path) else LoggedElsewhere(Path(path))
         self._update(at_once=True)
@@ -179,20 +180,38 @@ class RunRecord:
         for told in self._folder.odd:
             self._notices.add(told)
         is_replaced = self._forget_if_replaced(files)
+        self._find_strangers(files)
         has_records = [self._read_segment(file) for file in files]
         has_frames = [model.settle(at_once=at_once) for model in self._models.values()]  # also those held back before
         self._notices.stand("segments", self._losses())
         return is_replaced or any(has_records) or any(has_frames)
 
+    def _find_strangers(self, files: Sequence[SegmentFile]) -> None:
+        """Look which of the files that are new do not belong here."""
+        places: list[tuple[str, pb.Segment]] = []
+        has_new = False
+        for file in files:
+            known = self._segments.get(file.name)
+            place = known.owner.segment if known is not None else None
+            if place is None and file.size > (known.scanned if known is not None else 0):
+                with reading(file.path) as read:
+                    found = beginning(read, file.size, str(file.path))
+                place = found.segment if found is not None else None
+                has_new = has_new or place is not None
+            if place is not None:
+                places.append((file.name, place))
+        if has_new:
+            self._strangers = strangers(places)
+
     def _losses(self) -> tuple[str, ...]:
-        places, unknown = list[tuple[SegmentFile, pb.Segment]](), set[str]()
+        places, unknown = list[tuple[SegmentFile, pb.Segment]](), list[SegmentFile]()
         for segment in self._segments.values():
             if segment.owner.segment is None:
-                unknown.add(segment.file.name)
+                unknown.append(segment.file)
             elif not segment.is_skipped:
                 places.append((segment.file, segment.owner.segment))
         ends = (one.written for model in self._models.values() for one in model.sessions.values())
-        return losses(places, [one for one in ends if one is not None], unknown=frozenset(unknown))
+        return losses(places, [one for one in ends if one is not None], unknown=unknown)
 
     def _require_models(self) -> None:
         if self.models:
@@ -218,7 +237,6 @@ class RunRecord:
             return False
         self._epochs |= {name: model.epoch + 1 for name, model in self._models.items()}
         self._segments, self._models, self._known_series = {}, {}, {}
-        self._first_run = FirstRun()
         return True
 
     def _read_segment(self, file: SegmentFile) -> bool:
@@ -302,7 +320,7 @@ class RunRecord:
         if session is None:
             self._note_foreign(segment, found)
             return
-        if is_first and (why := self._why_not_here(segment, head)):
+        if is_first and (why := self._strangers.get(segment.file.name)):
             segment.is_skipped = True
             self._notices.add(f"segment {segment.file.name}: {why}, and was skipped")
         if segment.is_skipped:
@@ -311,14 +329,6 @@ class RunRecord:
             epoch = self._epochs.get(session.model, 0)
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
         self._models[session.model].begin(session)
-
-    def _why_not_here(self, segment: _Segment, head: pb.Segment) -> str:
-        """Why a segment does not belong where it is; empty if it may."""
-        if head.of_tensors:
-            return f"it holds kept tensors, which belong in the folder {TENSORS}"
-        if self._first_run.is_other(head, segment.file.name):
-            return f"it is of another run than {self._first_run.name}"
-        return ""
 
 
 def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:

@@ -236,7 +236,7 @@ class KeptIndex:
     def _losses(self) -> tuple[str, ...]:
         read = [(one.file, one.owner.segment) for one in self._segments.values()]
         places = [(file, segment) for file, segment in read if segment and segment.session.id in self._sessions]
-        unknown = frozenset(file.name for file, segment in read if segment is None)
+        unknown = [file for file, segment in read if segment is None]
         return losses(places, self._of_run.kept(), unknown=unknown, folder=_PART)
 
     def _read_segment(self, file: SegmentFile) -> bool:
