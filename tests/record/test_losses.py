@@ -190,18 +190,38 @@ def test_a_moved_and_continued_run_belongs_together(tmp_path: Path) -> None:
     assert (run.warnings, run.model().steps.tolist()) == ((), [0, 1])
 
 
-def test_a_segment_in_the_place_of_another_one_is_not_shown(tmp_path: Path) -> None:
-    own, other = written(tmp_path / "run"), other_run(tmp_path / "other")
-    segment(tmp_path / "run").write_bytes(other[0])
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_segment_in_the_place_of_another_one_is_not_shown(number: int, tmp_path: Path) -> None:
+    own = written(tmp_path / "run")
+    other = written(tmp_path / "other", session=other_session("other"))
+    segment(tmp_path / "run", number).write_bytes(other[number])
     run = quietly(tmp_path / "run")
+    one, name = ("000001.tgraph", "000000.tgraph") if number == 0 else ("000000.tgraph", "000002.tgraph")
     assert run.warnings == (
-        "segment 000000.tgraph: it lies in the place of another file, which 000001.tgraph continues, and was skipped",
-        "segment 000000.tgraph is missing: what the session wrote there is lost",
+        f"segment {name}: it is of another run than {one}, and was skipped",
+        f"segment {name} is missing: what the session wrote there is lost",
     )
     assert [one.id for one in run.model().sessions] == [SESSION.id]
-    segment(tmp_path / "run").write_bytes(own[0])
+    segment(tmp_path / "run", number).write_bytes(own[number])
     run.refresh()
     assert run.model().steps.tolist() == list(STEPS)
+
+
+def test_a_segment_in_the_place_of_another_one_at_a_url_is_not_shown(bucket: str) -> None:
+    """There, no segment says which run it is of."""
+    import fsspec
+
+    store, other = fsspec.filesystem("memory"), f"{bucket}-other"
+    write(bucket, GRAPH, SERIES, *map(frame, range(3)), Finished(3_000.0))
+    write(other, GRAPH, SERIES, frame(9), session=other_session("other"))
+    name, foreign = (sorted(store.ls(f"{run}/plugins/torchgraph", detail=False))[1] for run in (bucket, other))
+    store.mv(foreign, f"{bucket}/plugins/torchgraph/{Path(foreign).name}")
+    store.rm_file(name)
+    with pytest.warns(UserWarning, match=r"segment 000001-\w+.tgraph") as told:
+        run = open_run(bucket)
+    assert "it lies in the place of another file, which 000002-" in str(told[0].message)
+    assert len(told) == 2
+    assert [one.id for one in run.model().sessions] == [SESSION.id]
 
 
 def test_what_most_sessions_are_of_is_the_run(tmp_path: Path) -> None:

@@ -54,33 +54,40 @@ def beginning(read: ReadAt, size: int, source: str) -> Beginning | None:
 
 
 def strangers(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
-    """Which of `files`, by name and in order, do not belong in a run's folder, each with the reason in words."""
+    """Which of `files`, by name and in order, do not belong in a run's folder, each with the reason in words.
+
+    Of several runs, it is that of which it has most files; of equally many, that of the first one.
+    """
     found = {
         name: f"it holds kept tensors, which belong in the folder {TENSORS}" for name, at in files if at.of_tensors
     }
     own = [(name, segment) for name, segment in files if name not in found]
-    found |= _replaced(own)
-    own = [(name, segment) for name, segment in own if name not in found]
-    runs = {segment.session.id: segment.run for _, segment in own if segment.run}
-    if own and own[0][1].session.id not in runs and (first := _run_of(own[0][1])):
-        runs[own[0][1].session.id] = first
-    if len(set(runs.values())) > 1:
-        [(run, _)] = Counter(runs.values()).most_common(1)
-        one = next(name for name, segment in own if runs.get(segment.session.id) == run)
-        of_run = {name for name, segment in own if runs.get(segment.session.id, run) == run}
-        found |= {name: f"it is of another run than {one}" for name, _ in own if name not in of_run}
-    return found
+    found |= _of_other_runs(own)
+    return found | _replaced([(name, segment) for name, segment in own if name not in found])
+
+
+def _of_other_runs(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
+    runs = {name: segment.run for name, segment in files if segment.run}
+    if files and not files[0][1].run and (first := _run_of(files[0][1])):
+        runs = {files[0][0]: first} | runs
+    if len(set(runs.values())) <= 1:
+        return {}
+    [(run, _)] = Counter(runs.values()).most_common(1)
+    one = next(name for name in runs if runs[name] == run)
+    return {name: f"it is of another run than {one}" for name in runs if runs[name] != run}
 
 
 def _replaced(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
     """Those that lie where a file of another session was, which is not in the folder any more."""
     parts = {(segment.session.id, segment.part) for _, segment in files}
+    sizes = Counter(segment.session.id for _, segment in files)
     names = {segment_number(name): (name, segment.session.id) for name, segment in files}
     found: dict[str, str] = {}
     for later, segment in files:
-        name, session = names.get(segment.before.number, ("", ""))
-        is_gone = segment.HasField("before") and (segment.session.id, segment.before.part) not in parts
-        if is_gone and name and session != segment.session.id:
+        writer = segment.session.id
+        name, session = names.get(segment.before.number, ("", writer))
+        is_gone = segment.HasField("before") and (writer, segment.before.part) not in parts
+        if is_gone and session != writer and sizes[session] < sizes[writer]:  # else `later` may be the foreign one
             found[name] = f"it lies in the place of another file, which {later} continues"
     return found
 
