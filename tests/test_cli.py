@@ -102,7 +102,15 @@ def test_info_says_what_a_run_holds(tmp_path: Path) -> None:
     assert told["bytes"] == segment(tmp_path / "a").stat().st_size
     assert model == {
         **{"model": "net", "class_name": "ResNet", "steps": 3, "first_step": 0, "last_step": 20, "series": 4},
-        **{"calls": 3, "edges": 3, "graphs": 1, "sessions": 1, "finished": True, "notes": ["Nothing was lost."]},
+        **{
+            "calls": 3,
+            "edges": 3,
+            "graphs": 1,
+            "sessions": 1,
+            "finished": True,
+            "stopped": False,
+            "notes": ["Nothing was lost."],
+        },
         **{"kept_steps": 0, "kept_tensors": 0},
     }
 

@@ -271,6 +271,8 @@ class Session:
             each rank records a model of its own.
         world_size: How many processes train the model together.
         notes: Sentences on how its steps join those of earlier sessions, if that is not obvious.
+        processes: Where `pid` is a number: the same text for all processes of one pid namespace, until the machine
+            starts again; empty if that is not known.
     """
 
     id: str
@@ -289,6 +291,7 @@ class Session:
     rank: int | None = None
     world_size: int = 1
     notes: tuple[str, ...] = ()
+    processes: str = ""
 
     @property
     def is_of_evaluations(self) -> bool:

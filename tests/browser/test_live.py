@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 import pytest
 import torch
@@ -20,10 +21,11 @@ from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
-from tests.record.examples import GRAPH, SERIES, frame, records, segment, write
+from tests.record.examples import GRAPH, SERIES, SESSION, frame, records, segment, write
 from torchgraph_explorer import TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.writing_process import host, own_processes
 
 SOON_SECONDS = 2.0
 """How long a new step may take until it is on show."""
@@ -264,6 +266,16 @@ def test_a_training_that_was_killed_is_not_called_live_when_the_page_is_opened_l
     write(own_logdir / "killed", GRAPH, SERIES, frame(0), frame(1))
     own_viewer.open("killed")
     expect(own_viewer.connection).to_have_text(re.compile(r"^No new steps for \d+ days, 2 steps$"))
+
+
+def test_a_training_whose_process_is_gone_is_not_called_live(own_viewer: Viewer, own_logdir: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    session = replace(SESSION, host=host(), processes=own_processes(), pid=process.pid, created=time() - 30)
+    steps = (replace(frame(step), time=time() - 20 + step) for step in range(2))
+    write(own_logdir / "killed", GRAPH, SERIES, *steps, session=session)
+    own_viewer.open("killed")
+    expect(own_viewer.connection).to_have_text("Ended without closing, 2 steps")
 
 
 def test_a_run_without_a_record_is_not_called_live(own_viewer: Viewer, own_logdir: Path) -> None:

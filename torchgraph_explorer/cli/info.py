@@ -68,6 +68,7 @@ def _model_facts(model: ModelRecord) -> dict[str, Any]:
         "kept_steps": len(kept.steps) if kept else 0,
         "kept_tensors": len(kept.series) if kept else 0,
         "finished": model.finished is not None,
+        "stopped": model.has_stopped,
         "notes": [*model.notes, *(model.finished.notes if model.finished else ()), *refusal],
     }
 
@@ -99,11 +100,17 @@ def _as_text(facts: dict[str, Any]) -> str:
             f"edges        {model['edges']:,}",
             f"graphs       {model['graphs']:,}",
             *_kept_lines(model),
-            f"state        {'finished' if model['finished'] else 'open, or ended without closing'}",
+            f"state        {_state(model)}",
             *(f"note         {note}" for note in model["notes"]),
         ]
     lines += [f"warning      {warning}" for warning in facts["warnings"]]
     return "\n".join(map(shown, lines))
+
+
+def _state(model: dict[str, Any]) -> str:
+    if model["finished"]:
+        return "finished"
+    return "ended without closing: its process is gone" if model["stopped"] else "open, or ended without closing"
 
 
 def _kept_lines(model: dict[str, Any]) -> list[str]:

@@ -33,6 +33,7 @@ from torchgraph_explorer.record.scalars.encoding import body_bytes, decode_logge
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, ScalarIndex, TooMuchError
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
+from torchgraph_explorer.record.writing_process import has_ended
 from torchgraph_explorer.schema import Finished, ModuleGraph, Noted, Series, SeriesKey, Session
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
@@ -83,9 +84,21 @@ class SessionIndex:
         self.found: Found | None = None
         self.written: Written | None = None
         self.kept: Written | None = None
+        self._records = 0
+        self._written_when_gone: int | None = None
         self._series: dict[int, tuple[int, int]] = {}
         self._changes = 0
         self._table: tuple[int, SeriesIds, SeriesIds, Parts] | None = None
+
+    def has_stopped(self) -> bool:
+        """Whether its process is gone. Not if it was, and has written since: then it was not this machine's."""
+        if self._written_when_gone is None:
+            self._written_when_gone = self._records if has_ended(self.session) else None
+        return self._written_when_gone == self._records
+
+    def note_record(self) -> None:
+        """One more of its records was read."""
+        self._records += 1
 
     def finish(self, finished: Finished, message: pb.Finished, record: ScannedRecord) -> None:
         """Note the end of the session, which is at `record`."""
@@ -225,6 +238,7 @@ class ModelIndex:
         Raises:
             DamageError: The record contradicts the format.
         """
+        self.sessions[source.session].note_record()
         match head.WhichOneof("record"):
             case "frame":
                 graph = self.graphs.reference(source.session, head.frame.graph) if head.frame.HasField("graph") else -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -50,6 +51,9 @@ from torchgraph_explorer.schema import (
     TensorGraph,
     TrainingFacts,
 )
+
+QUIET_SECONDS = 5.0
+"""What was written just now comes from somewhere, whatever this machine knows of processes."""
 
 ModelT = TypeVar("ModelT", bound="ModelRecord")
 
@@ -107,6 +111,16 @@ class ModelRecord:
     def finished(self) -> Finished | None:
         """How the latest session, or all ranks of it, ended; None while it is open, or when it was killed."""
         return finished_together(self._latest)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the training has ended without closing the latest session: its process is gone, or all ranks' are.
+
+        False where that cannot be told: it can on the machine that trains, in the same container, and on Linux.
+        """
+        open_ones = [one for one in self._latest if one.finished is None]
+        quiet = time.time() - self._index.last_write
+        return bool(open_ones) and quiet >= QUIET_SECONDS and all(one.has_stopped() for one in open_ones)
 
     @property
     def ranks(self) -> npt.NDArray[np.int32]:

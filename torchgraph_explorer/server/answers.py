@@ -96,6 +96,7 @@ def updates_answer(
             for graph in model.graphs
         ],
         "finished": {"time": finished.time, "notes": list(finished.notes)} if finished is not None else None,
+        "stopped": model.has_stopped,
         "warnings": [*run.warnings, *model.notes],
     }
 
@@ -109,7 +110,11 @@ def _choices(kinds: Collection[StepKind]) -> list[str]:
 
 def session_json(session: Session) -> Json:
     """A session, as `api/updates` has it."""
-    return {key: value for key, value in plain(session).items() if key not in ("id", "rank", "world_size", "notes")}
+    return {
+        key: value
+        for key, value in plain(session).items()
+        if key not in ("id", "rank", "world_size", "notes", "processes")
+    }
 
 
 def _series(one: Series) -> Json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import socket
 import time
 import uuid
 
@@ -13,6 +12,7 @@ from torch import nn
 
 from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.capture.unwrap import unwrapped
+from torchgraph_explorer.record.writing_process import host, own_processes
 from torchgraph_explorer.schema import Session
 from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.schedule import schedule_name
@@ -31,7 +31,7 @@ def describe(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         model=name,
         class_name=type(unwrapped(model)).__name__,
         created=time.time(),
-        host=_host(),
+        host=host(),
         pid=os.getpid(),
         versions={
             "torchgraph_explorer": __version__,
@@ -46,12 +46,6 @@ def describe(model: nn.Module, settings: Settings, name: str, *, rank: Rank | No
         clock=settings.time_log[0] if settings.time_log else None,
         rank=rank.number if rank is not None else None,
         world_size=rank.world_size if rank is not None else 1,
+        processes=own_processes(),
         notes=notes if settings.histograms else (*notes, WITHOUT_HISTOGRAMS),
     )
-
-
-def _host() -> str:
-    try:
-        return socket.gethostname()
-    except (OSError, UnicodeError):
-        return "unknown"

@@ -66,6 +66,7 @@ def session_message(session: Session) -> pb.Session:
         rank=session.rank,
         world_size=session.world_size,
         notes=(printable(note, most=LONGEST_TEXT, lines=True) for note in session.notes),
+        processes=session.processes,
     )
 
 
@@ -95,6 +96,7 @@ def session_value(message: pb.Session) -> Session:
         rank=message.rank if message.HasField("rank") else None,
         world_size=max(message.world_size, 1),
         notes=tuple(message.notes),
+        processes=message.processes,
     )
 
 

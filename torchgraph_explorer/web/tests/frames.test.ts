@@ -85,6 +85,11 @@ describe('an answer', () => {
   test('tells that the session has ended', () => {
     expect(applyUpdates(HELD, updates({finished: {time: 4, notes: []}})).finished).toEqual({time: 4, notes: []});
   });
+
+  test('tells that the training is gone, without a step', () => {
+    const stopped = applyUpdates(HELD, updates({stopped: true}));
+    expect([HELD.stopped, stopped.stopped, applyUpdates(stopped, updates({})).stopped]).toEqual([false, true, false]);
+  });
 });
 
 test.each([

@@ -131,6 +131,8 @@ export interface Updates {
   more: boolean;
   graphs: GraphInfo[];
   finished: Finished | null;
+  /** The training's process has ended without closing the session, as far as the server can tell. */
+  stopped?: boolean;
   warnings: string[];
 }
 

@@ -20,6 +20,8 @@ export interface ModelData {
   series: SeriesInfo[];
   graphs: GraphInfo[];
   finished: Finished | null;
+  /** Its process has ended without that, as far as is known. */
+  stopped: boolean;
   warnings: string[];
 }
 

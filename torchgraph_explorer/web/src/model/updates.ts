@@ -44,13 +44,14 @@ export function applyUpdates(before: ModelData | null, updates: Updates): ModelD
     series: extend(base.series, series.first, series.items),
     graphs: same(base.graphs, updates.graphs) ? base.graphs : updates.graphs,
     finished: updates.finished,
+    stopped: updates.stopped === true,
     warnings: updates.warnings,
   };
 }
 
 function empty({epoch}: Updates): ModelData {
   const frames = {steps: [], times: [], clock: [], graphIds: [], kindIds: [], passes: []};
-  return {epoch, session: null, finished: null, ...frames, kinds: [], optimizers: [], series: [], graphs: [], warnings: []};
+  return {epoch, session: null, finished: null, stopped: false, ...frames, kinds: [], optimizers: [], series: [], graphs: [], warnings: []};
 }
 
 /** `known` with `news` from index `first` on; the same array when there are none. */
@@ -59,17 +60,17 @@ function extend<T>(known: T[], first: number, news: T[]): T[] {
 }
 
 function bringsNews(before: ModelData, updates: Updates): boolean {
-  const {session, graphs, finished, warnings, optimizers} = updates;
+  const {session, graphs, finished, stopped = false, warnings, optimizers} = updates;
   return (
     updates.reset ||
     updates.frames.step.length > 0 ||
     updates.series.items.length > 0 ||
-    !same({session, graphs, finished, warnings, optimizers}, pick(before))
+    !same({session, graphs, finished, stopped, warnings, optimizers}, pick(before))
   );
 }
 
-function pick({session, graphs, finished, warnings, optimizers}: ModelData): Partial<ModelData> {
-  return {session, graphs, finished, warnings, optimizers};
+function pick({session, graphs, finished, stopped, warnings, optimizers}: ModelData): Partial<ModelData> {
+  return {session, graphs, finished, stopped, warnings, optimizers};
 }
 
 function same(one: unknown, other: unknown): boolean {

@@ -157,6 +157,7 @@ function stateText(): string {
   if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
   if (state === 'missing') return 'Run not found';
   if (state === 'finished') return 'Finished';
+  if (liveness.value === 'stopped') return 'Ended without closing';
   return liveness.value === 'quiet' ? 'No new steps' : 'Live';
 }
 

@@ -36,9 +36,11 @@ export const quietSeconds: ReadonlySignal<number> = computed(() => {
 });
 
 /** The connection to the server, and whether anything comes. */
-export const liveness: ReadonlySignal<Connection | 'quiet'> = computed(() =>
-  connection.value === 'live' && quietSeconds.value > 0 ? 'quiet' : connection.value,
-);
+export const liveness: ReadonlySignal<Connection | 'quiet' | 'stopped'> = computed(() => {
+  if (connection.value !== 'live') return connection.value;
+  if (shown.data.value?.stopped) return 'stopped';
+  return quietSeconds.value > 0 ? 'quiet' : 'live';
+});
 
 /** `40 s`, `12 min`, `3 h`, `2 days`. */
 export function durationText(seconds: number): string {
