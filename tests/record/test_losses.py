@@ -239,6 +239,18 @@ def test_an_emptied_segment_is_told(tmp_path: Path) -> None:
     assert quietly(tmp_path).warnings == ("segment 000001.tgraph is empty: what the session wrote there is lost",)
 
 
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_segments_that_do_not_lie_in_their_order_are_told(is_copy: bool, tmp_path: Path) -> None:
+    first, *_, last = resumed(tmp_path)
+    if not is_copy:
+        segment(tmp_path, 0).write_bytes(last)
+    segment(tmp_path, 7 if is_copy else 2).write_bytes(first)
+    tail = "Where two segments have the same step, the wrong one may be shown"
+    places = [("000007", "000000")] if is_copy else [("000000", "000002"), ("000002", "000000")]
+    told = tuple(f"segment {name}.tgraph: it was written as {place}.tgraph. {tail}" for name, place in places)
+    assert quietly(tmp_path).warnings == told
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_segment_of_another_run_is_not_shown(number: int, tmp_path: Path) -> None:
     resumed(tmp_path / "run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import SegmentFile
@@ -36,7 +37,7 @@ def losses(
     unknown: Iterable[SegmentFile],
     folder: str = "",
 ) -> tuple[str, ...]:
-    """A sentence for each segment that is missing or shorter than it was.
+    """A sentence for each segment that is missing, shorter than it was, or not where it was written.
 
     Args:
         found: The files, and what each says of its place.
@@ -56,7 +57,22 @@ def losses(
     sizes = {file.name: file.size for file in unknown}
     long_ago = time.time() - SECONDS_TO_BE_SEEN
     told = (_told(one, parts.get(one.session, {}), sizes) for one in (*before, *ends) if one.time <= long_ago)
-    return tuple(dict.fromkeys(f"segment {folder}{sentence}" for sentences in told for sentence in sentences))
+    sentences = (*_displaced(found), *(sentence for sentences in told for sentence in sentences))
+    return tuple(dict.fromkeys(f"segment {folder}{sentence}" for sentence in sentences))
+
+
+def _displaced(found: Sequence[tuple[SegmentFile, pb.Segment]]) -> Iterator[str]:
+    """On files that were copied, or have changed places, so that the order of names is not that of writing."""
+    placed = [(file, segment.number) for file, segment in found if segment.HasField("part")]
+    placed.sort(key=lambda one: (one[0].number, one[0].name))
+    if all(number <= following for (_, number), (_, following) in pairwise(placed)):
+        return
+    for file, number in placed:
+        if file.number != number:
+            yield (
+                f"{file.name}: it was written as {number:06d}.tgraph. Where two segments have the same step, the wrong "
+                f"one may be shown"
+            )
 
 
 def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Mapping[str, int]) -> Iterator[str]:
