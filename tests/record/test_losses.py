@@ -239,16 +239,23 @@ def test_an_emptied_segment_is_told(tmp_path: Path) -> None:
     assert quietly(tmp_path).warnings == ("segment 000001.tgraph is empty: what the session wrote there is lost",)
 
 
-@pytest.mark.parametrize("is_copy", [True, False])
-def test_segments_that_do_not_lie_in_their_order_are_told(is_copy: bool, tmp_path: Path) -> None:
-    first, *_, last = resumed(tmp_path)
-    if not is_copy:
-        segment(tmp_path, 0).write_bytes(last)
-    segment(tmp_path, 7 if is_copy else 2).write_bytes(first)
+@pytest.mark.parametrize(
+    ("moved", "displaced"),
+    [
+        pytest.param({7: 0}, (7,), id="a copy"),
+        pytest.param({2: 1}, (2,), id="a copy in the place of another one"),
+        pytest.param({0: 2, 2: 0}, (0, 2), id="changed places"),
+    ],
+)
+def test_segments_that_do_not_lie_in_their_order_are_told(
+    moved: dict[int, int], displaced: tuple[int, ...], tmp_path: Path
+) -> None:
+    parts = resumed(tmp_path)
+    for number, part in moved.items():
+        segment(tmp_path, number).write_bytes(parts[part])
     tail = "Where two segments have the same step, the wrong one may be shown"
-    places = [("000007", "000000")] if is_copy else [("000000", "000002"), ("000002", "000000")]
-    told = tuple(f"segment {name}.tgraph: it was written as {place}.tgraph. {tail}" for name, place in places)
-    assert quietly(tmp_path).warnings == told
+    told = (f"segment {one:06d}.tgraph: it was written as {moved[one]:06d}.tgraph. {tail}" for one in displaced)
+    assert quietly(tmp_path).warnings == tuple(told)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -14,6 +14,8 @@ from torchgraph_explorer.record.format.places import Extent
 SECONDS_TO_BE_SEEN = 60.0
 """What was written this long ago is seen on every machine: file systems of a network show it late."""
 
+_DIGITS = "0123456789"
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -65,7 +67,8 @@ def _displaced(found: Sequence[tuple[SegmentFile, pb.Segment]]) -> Iterator[str]
     """On files that were copied, or have changed places, so that the order of names is not that of writing."""
     placed = [(file, segment.number) for file, segment in found if segment.HasField("part")]
     placed.sort(key=lambda one: (one[0].number, one[0].name))
-    if all(number <= following for (_, number), (_, following) in pairwise(placed)):
+    order = [(number, file.name.lstrip(_DIGITS)) for file, number in placed]  # at a URL, sessions may share a number
+    if all(one < other for one, other in pairwise(order)):
         return
     for file, number in placed:
         if file.number != number:
@@ -97,4 +100,4 @@ def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Map
 def _ending(parts: Mapping[int, list[SegmentFile]]) -> str:
     """What the names of the session's files have behind the number."""
     names = (file.name for files in parts.values() for file in files)
-    return next((name.lstrip("0123456789") for name in names), ".tgraph")
+    return next((name.lstrip(_DIGITS) for name in names), ".tgraph")

@@ -235,7 +235,11 @@ class KeptIndex:
 
     def _losses(self) -> tuple[str, ...]:
         read = [(one.file, one.owner.segment) for one in self._segments.values()]
-        places = [(file, segment) for file, segment in read if segment and segment.session.id in self._sessions]
+        places = [
+            (file, segment)
+            for file, segment in read
+            if segment and segment.of_tensors and segment.session.id in self._sessions
+        ]
         unknown = [file for file, segment in read if segment is None]
         return losses(places, self._of_run.kept(), unknown=unknown, folder=_PART)
 
