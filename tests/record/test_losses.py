@@ -14,7 +14,7 @@ import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, records, segment, write
 from tests.tensors.test_record import kept
-from torchgraph_explorer.record import remote, writer
+from torchgraph_explorer.record import beginnings, remote, writer
 from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.ranks.groups import launches
@@ -276,6 +276,28 @@ def test_the_segment_of_another_runs_rank_is_not_shown(tmp_path: Path) -> None:
     run = quietly(tmp_path / "run")
     assert launches(run.model().sessions).latest == ("run 0",)
     assert "it is of another run than 000000.tgraph" in run.warnings[0]
+
+
+def test_what_cannot_be_read_in_the_folder_does_not_keep_from_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    write(tmp_path, GRAPH, SERIES, frame(0))
+    monkeypatch.setattr(beginnings, "segment_files", refuse)
+    write(tmp_path, GRAPH, SERIES, frame(1), session=other_session("later", created=4_000.0))
+    run = open_run(tmp_path)
+    assert (run.warnings, run.model().steps.tolist()) == ((), [0, 1])
+
+
+def test_a_writer_that_was_killed_before_it_began_is_no_other_run(tmp_path: Path) -> None:
+    segment(tmp_path).parent.mkdir(parents=True)
+    segment(tmp_path).touch()
+    write(tmp_path, GRAPH, SERIES, frame(0))
+    write(tmp_path, GRAPH, SERIES, frame(1), session=other_session("later", created=4_000.0))
+    run = open_run(tmp_path)
+    assert (run.warnings, run.model().steps.tolist()) == ((), [0, 1])
 
 
 def test_ranks_that_begin_at_once_are_one_run(tmp_path: Path) -> None:

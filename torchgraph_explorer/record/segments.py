@@ -168,7 +168,9 @@ class LocalSegments:
     def _next_place(self, number: int, *, is_whole: bool) -> Place:
         """The place of the next file; with `is_whole`, the one before is gone."""
         if self._session and (is_whole or self.reached is None):
-            self._run = self._session if number == 0 else run_in(self._folder, number)
+            self._run = self._session if number == 0 else ""
+            with suppress(Exception):  # what others have written must not keep this from being recorded
+                self._run = self._run or run_in(self._folder, number)
         return Place(number, self._place.part + 1, None if is_whole else self.reached, self._run)
 
 
