@@ -60,6 +60,7 @@ SHARED = frozenset(
         "timeouts",
         "unvisited",
         "version",
+        "writing_process",
     }
 )
 ROOMS = {

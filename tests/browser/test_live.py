@@ -25,7 +25,7 @@ from tests.record.examples import GRAPH, SERIES, SESSION, frame, records, segmen
 from torchgraph_explorer import TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.writing_process import host, own_processes
+from torchgraph_explorer.writing_process import host, own_processes
 
 SOON_SECONDS = 2.0
 """How long a new step may take until it is on show."""

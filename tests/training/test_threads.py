@@ -84,7 +84,6 @@ def train(sink: Any, folder: Path) -> Called:
 RECORD_IN_TRAINING = {
     "record.writer.__init__": "makes a writer, which opens nothing yet",
     "record.definitions.__init__": "the same",
-    "record.cells.writing.__init__": "the same",
     "record.remote.is_url": "looks at the text of a path",
 }
 """What the training's thread may call of `record`, and why it touches no store."""

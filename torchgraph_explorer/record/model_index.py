@@ -33,8 +33,8 @@ from torchgraph_explorer.record.scalars.encoding import body_bytes, decode_logge
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, ScalarIndex, TooMuchError
 from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.record.steps.index import FrameIndex, RankStatus
-from torchgraph_explorer.record.writing_process import has_ended
 from torchgraph_explorer.schema import Finished, ModuleGraph, Noted, Series, SeriesKey, Session
+from torchgraph_explorer.writing_process import has_ended
 
 SeriesIds: TypeAlias = "npt.NDArray[np.uint32]"
 Parts: TypeAlias = "npt.NDArray[np.int64]"

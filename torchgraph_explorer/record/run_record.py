@@ -41,6 +41,7 @@ class _Segment:
         owner: Whose it is.
         is_skipped: It does not belong here.
         has_foreign: Records of another session were found in it.
+        session: The model, and the id of the session, once they are known; None for a file that is skipped.
     """
 
     file: SegmentFile
@@ -50,12 +51,7 @@ class _Segment:
     owner: Owner = field(default_factory=Owner)
     is_skipped: bool = False
     has_foreign: bool = False
-
-    @property
-    def session(self) -> tuple[str, str] | None:
-        """The model, and the id of the session, once they are known."""
-        session = self.owner.session
-        return None if session is None or self.is_skipped else (session.model, session.id)
+    session: tuple[str, str] | None = None
 
 
 class RunRecord:
@@ -329,6 +325,7 @@ class RunRecord:
             epoch = self._epochs.get(session.model, 0)
             self._models = {**self._models, session.model: ModelIndex(session.model, epoch)}
         self._models[session.model].begin(session)
+        segment.session = session.model, session.id
 
 
 def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:

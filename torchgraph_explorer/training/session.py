@@ -12,11 +12,11 @@ from torch import nn
 
 from torchgraph_explorer.capture.distributed import Rank
 from torchgraph_explorer.capture.unwrap import unwrapped
-from torchgraph_explorer.record.writing_process import host, own_processes
 from torchgraph_explorer.schema import Session
 from torchgraph_explorer.training.options import Settings
 from torchgraph_explorer.training.schedule import schedule_name
 from torchgraph_explorer.version import __version__
+from torchgraph_explorer.writing_process import host, own_processes
 
 WITHOUT_HISTOGRAMS = (
     "log has 'scalars': no histograms are recorded. Saturated activations are not looked for, and runs are compared by "

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, write
+from torchgraph_explorer import writing_process
 from torchgraph_explorer.cli.info import _as_text, run_facts
-from torchgraph_explorer.record import model_record, writing_process
-from torchgraph_explorer.record.writing_process import has_ended, host, own_processes
+from torchgraph_explorer.record import model_record
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Finished, Session
 from torchgraph_explorer.server.answers import updates_answer
+from torchgraph_explorer.writing_process import has_ended, host, own_processes
 
 pytestmark = pytest.mark.skipif(not own_processes(), reason="the system does not tell its boot and pid namespace")
 
