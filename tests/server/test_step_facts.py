@@ -101,6 +101,17 @@ def test_merged_steps_are_of_the_chosen_optimizer_only(served: App) -> None:
     assert history(served, most=64, optimizer="Adam #2")[1]["0.merged"].tolist() == arrays["0.merged"].tolist()
 
 
+def xray(served: App, **query: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return unpack(ask(served, "/api/xray", {"run": "long", "model": "net", "most": 1024, **query}).body)
+
+
+def test_the_xray_of_one_optimizer_is_not_that_of_another_with_as_many_steps(served: App) -> None:
+    version = xray(served, optimizer="Adam")[0]["version"]
+    assert xray(served, optimizer="Adam", version=version)[0]["is_same"]
+    meta, arrays = xray(served, optimizer="Adam #2", version=version)
+    assert (meta["is_same"], arrays["first"].tolist()) == (False, list(range(1, LONG, 2)))
+
+
 @pytest.mark.parametrize(
     ("optimizer", "first"), [({}, 1), ({"optimizer": "Adam #2"}, 1), ({"optimizer": "Adam"}, None)]
 )

@@ -71,7 +71,8 @@ def xray_answer(model: ModelRecord, wanted: WantedXray, *, reader: CellReader, e
     stop = len(steps) if wanted.last_step is None else int(np.searchsorted(steps, wanted.last_step, side="right"))
     modules = len({one.module for one in series})
     unit = unit_for(first, stop, most=max(LEAST_COLUMNS, min(wanted.most, MOST_CELLS // max(modules, 1))))
-    version = ".".join(map(str, (epoch, len(steps), len(series), len(model.graphs), name, first, stop, unit)))
+    record = (epoch, model.optimizer or "all", len(steps), len(series), len(model.graphs))
+    version = ".".join(map(str, (*record, name, first, stop, unit)))
     if version == wanted.version:
         return pack({"version": version, "is_same": True}, {})
     columns = model.cells(Wanted(name, first, stop, unit, SECONDS), reader)
