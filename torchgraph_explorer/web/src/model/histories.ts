@@ -79,6 +79,8 @@ export class Histories {
     queueMicrotask(() => this.#pump()); // the strips of a panel are mounted together; ask for them together
     return () => {
       fetched.wanted--;
+      this.#fetched.delete(series); // the last one now: what was wanted last is kept longest
+      this.#fetched.set(series, fetched);
       dropSpare(this.#fetched);
     };
   }
@@ -125,7 +127,8 @@ export class Histories {
     this.#request = null;
     if (answer.epoch !== now.epoch) return; // the poll will say so too, and then everything is asked for again
     const isLast = answer.frames >= now.frames || answer.frames <= wanted.from;
-    batch(() => wanted.series.forEach((series) => append(this.#of(series), answer, {series, most: wanted.most, isLast})));
+    const going = wanted.series.filter((series) => wanted.from === 0 || this.#of(series).frames === wanted.from); // others were dropped meanwhile
+    batch(() => going.forEach((series) => append(this.#of(series), answer, {series, most: wanted.most, isLast})));
     if (answer.frames > wanted.from) this.#pump(); // else the server is behind its own poll: wait for the next one
   }
 
@@ -179,7 +182,8 @@ function append(fetched: Fetched, answer: History, {series, most, isLast}: {seri
   if (fetched.isWhole) fetched.shown.value = fetched.growing.view(answer.frames);
 }
 
+/** Who was given a signal may want its series later: the signal stays, and is filled again then. */
 function dropSpare(fetched: Map<number, Fetched>): void {
-  const spare = [...fetched].filter(([, one]) => one.wanted === 0);
-  spare.slice(0, Math.max(0, spare.length - SPARE)).forEach(([series]) => fetched.delete(series));
+  const spare = [...fetched.values()].filter(({wanted, frames}) => wanted === 0 && frames > 0);
+  batch(() => spare.slice(0, Math.max(0, spare.length - SPARE)).forEach((one) => (Object.assign(one, nothing()).shown.value = null)));
 }

@@ -56,6 +56,33 @@ describe('histories', () => {
     expect([...held.of(4).value!.frame]).toEqual([0, 1]);
   });
 
+  test('that were dropped go on for who was given them before', async () => {
+    const {held, source, state} = setUp();
+    const [first, ...others] = Array.from({length: 66}, (_, series) => held.want(series));
+    await settle();
+    first!();
+    const given = held.of(0); // as a chart that is made while another one goes
+    others.forEach((end) => end());
+    held.want(0);
+    Object.assign(state, {frames: 4});
+    source.value = {...source.value!, frames: 4};
+    await settle();
+    expect([...given.value!.frame]).toEqual([0, 1, 2, 3]);
+  });
+
+  test('that were dropped while their new frames were on their way are fetched from the beginning', async () => {
+    const {held, source, state, fetchHistory} = setUp();
+    const [end, ...others] = Array.from({length: 66}, (_, series) => held.want(series));
+    await settle();
+    Object.assign(state, {frames: 5});
+    source.value = {...source.value!, frames: 5};
+    [end!, ...others].forEach((one) => one());
+    await settle();
+    held.want(0);
+    await settle();
+    expect([[...held.of(0).value!.frame], fetchHistory.mock.lastCall![1].from]).toEqual([[0, 1, 2, 3, 4], 0]);
+  });
+
   test('of another model that come late are ignored', async () => {
     const answers: ((answer: History) => void)[] = [];
     const source = signal<Source | null>({model: MODEL, epoch: 0, frames: 1, most: 1024});
