@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {answers, precedence} from '../../api/client';
-import {isAbort, messageOf} from '../../api/errors';
+import {isAbort, mayPass, messageOf} from '../../api/errors';
 import type {ComparisonAnswer, ComparedSeries} from '../../api/types';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
@@ -20,6 +20,8 @@ interface Answered {
 
 /** A growing run is compared again after so long at the earliest: the server reads all of both. */
 const AGAIN_MS = 15_000;
+/** After a failure that may pass. */
+const RETRY_MS = 2000;
 
 const answered = signal<Answered | null>(null);
 
@@ -31,8 +33,8 @@ const pair = computed(() => {
 
 const pairName = computed(() => JSON.stringify(pair.value));
 
-/** How many frames both have: more of them are news. */
-const frames = computed(() => `${shown.data.value?.steps.length} ${against.value?.model.data.value?.steps.length}`);
+/** How many frames both have, and of which epochs: more of them are news, and others are too. */
+const frames = computed(() => JSON.stringify([shown.data.value, against.value?.model.data.value].map((data) => [data?.epoch, data?.steps.length])));
 
 /** What is known of the two runs on show; null while nothing is. */
 export const comparison: ReadonlySignal<Answered | null> = computed(() => (answered.value?.name === pairName.value ? answered.value : null));
@@ -52,8 +54,9 @@ export function startDivergence(): void {
     const askAgain = async (): Promise<void> => {
       known = frames.peek();
       next = Infinity; // while one is under way
-      await ask(abort.signal);
-      next = performance.now() + AGAIN_MS;
+      const isToRepeat = await ask(abort.signal);
+      next = performance.now() + (isToRepeat ? RETRY_MS : AGAIN_MS);
+      if (isToRepeat) known = '';
       if (!abort.signal.aborted) look();
     };
     const stop = untracked(() =>
@@ -70,13 +73,19 @@ export function startDivergence(): void {
   });
 }
 
-async function ask(abort: AbortSignal): Promise<void> {
+/** True after a failure that may pass. */
+async function ask(abort: AbortSignal): Promise<boolean> {
   const [wanted, name] = [pair.peek(), pairName.peek()];
-  if (wanted === null) return;
+  if (wanted === null) return false;
   try {
-    answered.value = {name, answer: await precedence.later(() => answers.compare(wanted.main, wanted.other, wanted.renames, abort)), problem: null};
+    const answer = await precedence.later(() => answers.compare(wanted.main, wanted.other, wanted.renames, abort));
+    if (!abort.aborted) answered.value = {name, answer, problem: null};
+    return false;
   } catch (cause) {
-    if (!isAbort(cause) && !abort.aborted) answered.value = {name, answer: null, problem: messageOf(cause)};
+    if (isAbort(cause) || abort.aborted) return false;
+    const isToRepeat = mayPass(cause);
+    answered.value = {name, answer: isToRepeat ? (comparison.peek()?.answer ?? null) : null, problem: messageOf(cause)};
+    return isToRepeat;
   }
 }
 

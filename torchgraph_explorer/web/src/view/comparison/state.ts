@@ -4,7 +4,7 @@ import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {Answers} from '../../api/answers';
 import {chartAnswers, page, precedence} from '../../api/client';
-import {messageOf} from '../../api/errors';
+import {mayPass, messageOf} from '../../api/errors';
 import type {RunInfo, SeriesInfo} from '../../api/types';
 import type {Setting} from '../../charts/setting';
 import type {TimeAxis} from '../../charts/timeAxis';
@@ -42,11 +42,16 @@ export interface Compared {
 
 interface Opened {
   model: Model;
-  /** Why nothing is known of it; null while all is well. */
-  problem: Signal<string | null>;
+  /** Why nothing is known of it, or nothing new, and whether that may pass; null while all is well. */
+  problem: Signal<Problem | null>;
   matching: ReadonlySignal<Matching | null>;
   setting: Setting;
   close: () => void;
+}
+
+interface Problem {
+  text: string;
+  mayPass: boolean;
 }
 
 const opened = signal<ReadonlyMap<string, Opened>>(new Map());
@@ -109,7 +114,7 @@ export const against: ReadonlySignal<Compared | null> = computed(() => {
 
 /** Why the runs that could not be read are not there. */
 export const problems: ReadonlySignal<readonly string[]> = computed(() =>
-  [...opened.value.values()].flatMap(({problem, model}) => (problem.value === null ? [] : [`${model.name.run}: ${problem.value}`])),
+  [...opened.value.values()].flatMap(({problem, model}) => (problem.value === null ? [] : [`${model.name.run}: ${problem.value.text}`])),
 );
 
 const axes: ReadonlySignal<readonly TimeAxis[]> = computed(() => {
@@ -159,7 +164,7 @@ function openOne({run, model: name}: ComparedRun): Opened {
   const step = computed(() => (slot.value === null ? null : stepBeside(slot.value)));
   const model = new Model({run, model: name}, {step, graph: NO_GRAPH, mostBins}, quiet(chartAnswers));
   slot.value = model;
-  const problem = signal<string | null>(null);
+  const problem = signal<Problem | null>(null);
   void ask({model, problem});
   const stop = effect(() => {
     const scalar = scalarOf(shown.chart.value.time);
@@ -191,13 +196,14 @@ async function ask({model, problem}: Pick<Opened, 'model' | 'problem'>, abort = 
     await model.update(abort);
     problem.value = null;
   } catch (cause) {
-    if (!abort.aborted) problem.value = messageOf(cause);
+    if (!abort.aborted) problem.value = {text: messageOf(cause), mayPass: mayPass(cause)};
   }
 }
 
-/** Asks what is new of the runs that are still written, and of the others once in a while. */
+/** Asks what is new of the runs that are still written, or that failed to answer, and of the others once in a while. */
 export async function updateCompared(abort: AbortSignal, isTurnOfFinished: boolean): Promise<void> {
-  const isDue = ({model, problem}: Opened): boolean => model.data.peek() !== null && model.data.peek()?.finished == null && problem.peek() === null;
+  const isWritten = ({data}: Model): boolean => data.peek() !== null && data.peek()?.finished == null;
+  const isDue = ({model, problem}: Opened): boolean => problem.peek()?.mayPass ?? isWritten(model);
   const due = [...opened.peek().values()].filter((one) => isTurnOfFinished || isDue(one));
   await Promise.all(due.map((one) => ask(one, abort)));
 }
