@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,21 +26,38 @@ Open = Callable[..., Session]
 
 @pytest.fixture
 def flow(page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Explores a model in the page. The browser must have nothing to complain of."""
+    """Explores a model in the page; with `again`, as a program that is started anew and opens a page of its own.
+
+    The browser must have nothing to complain of.
+    """
     monkeypatch.chdir(tmp_path)
     load_forward_mode()
     served: list[Page] = []
     viewer = Viewer(page, "")
 
     def explore(
-        model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], *, words: list[str] | None = None
+        model: nn.Module,
+        x: Tensor,
+        loss: Callable[[Tensor], Tensor],
+        *,
+        words: list[str] | None = None,
+        again: bool = False,
     ) -> Session:
         session = Session(model, x, loss=loss)
-        served.append(Page(LiveSource(session, loss=loss, words=words), host="127.0.0.1", port=0, logdir=None))
-        page.goto(served[-1].url)
+        port = 0
+        if again:
+            before = served.pop()
+            before.close()
+            port = urlsplit(before.url).port or 0
+        served.append(Page(LiveSource(session, loss=loss, words=words), host="127.0.0.1", port=port, logdir=None))
+        tab = page.context.new_page() if again else page
+        tab.goto(served[-1].url)
         return session
 
     yield explore
+    for tab in page.context.pages[1:]:
+        tab.close()
+        viewer.complaints.clear()  # of the time without a server
     page.goto("about:blank")
     viewer.leave()
     for one in served:
@@ -302,6 +320,16 @@ def test_one_scale_is_that_of_the_tensors_on_show(page: Tab, flow: Open) -> None
     page.get_by_role("button", name="Remove 2").click()
     expect(card(page, "2")).to_have_count(0)
     expect_soon(lambda: check_differs(canvas, faded))
+
+
+def test_a_program_that_is_started_again_shows_its_own_numbers(page: Tab, flow: Open) -> None:
+    x = torch.ones(1, 3)
+    for weight in (0.5, 2.0):
+        model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3))
+        for parameter in model.parameters():
+            nn.init.constant_(parameter, weight)
+        flow(model, x, torch.sum, again=weight > 1)
+        expect(card(page, "0")).to_contain_text(f"gradient {9 * weight**2:.4g} to", timeout=8_000)
 
 
 def check_differs(canvas: Locator, before: str) -> None:

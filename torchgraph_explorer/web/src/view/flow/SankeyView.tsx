@@ -71,11 +71,11 @@ export function SankeyView() {
 }
 
 function useLinks() {
-  const {chain, parts} = state.value!;
+  const {key, chain, parts} = state.value!;
   const stamps = chain.slice(0, -1).map((_, i) => (parts[`links${i}`]?.isThere ? parts[`links${i}`]!.stamp : null));
   const ask = (signal: AbortSignal): Promise<(Links | null)[]> =>
     Promise.all(stamps.map((stamp, i) => (stamp === null ? null : askLinks(i, FETCHED, signal))));
-  return useAnswer(JSON.stringify([chain, stamps]), ask);
+  return useAnswer(JSON.stringify([key, chain, stamps]), ask);
 }
 
 function Diagram({width, links}: {width: number; links: readonly (Links | null)[]}) {

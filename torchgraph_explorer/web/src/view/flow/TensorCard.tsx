@@ -92,7 +92,7 @@ function useMaps(facts: TensorFacts, shown: Quantity | null) {
   const lead = leadOf(facts);
   const part = state.value!.parts[shown === 'contribution' ? 'selection' : 'tensors'];
   const wanted = shown === null ? null : {name: facts.name, quantity: shown, when: shown === 'contribution' ? ('now' as const) : when.value, lead};
-  const key = wanted === null || !part?.isThere ? null : JSON.stringify([wanted, part.stamp]);
+  const key = wanted === null || !part?.isThere ? null : JSON.stringify([state.value!.key, wanted, part.stamp]);
   return useAnswer<Maps>(key, (signal) => askMaps(wanted!, signal));
 }
 
