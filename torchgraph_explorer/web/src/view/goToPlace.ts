@@ -16,15 +16,15 @@ let stop: () => void = () => undefined;
  */
 export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => void = () => undefined): void {
   stop();
-  const asked = placeOfModel();
   batch(() => {
     choices.view.value = 'graph';
     choices.graphChoice.value = null;
     choices.step.value = step;
   });
+  const asked = place();
   let isDone = false;
   const dispose = effect(() => {
-    const isOther = placeOfModel() !== asked;
+    const isOther = place() !== asked;
     const isThere = shown.graph.value !== null && shown.graph.value.graph === shown.graphInfo.value?.graph;
     if (isDone || !(isOther || isThere)) return;
     isDone = true;
@@ -36,7 +36,8 @@ export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => 
   stop = dispose;
 }
 
-/** Tells one record from another, whichever of its steps are shown. */
-function placeOfModel(): string {
-  return JSON.stringify([choices.run.value, choices.model.value, shown.data.value?.epoch]);
+/** Tells one record from another, and where in it one looks: who has gone elsewhere meanwhile is not led away from there. */
+function place(): string {
+  const {run, model, view, graphChoice, step, selected} = choices;
+  return JSON.stringify([shown.data.value?.epoch, ...[run, model, view, graphChoice, step, selected].map((one) => one.value)]);
 }
