@@ -17,7 +17,7 @@ import {NumberInput} from '../controls/NumberInput';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {goToCell} from './goToCell';
-import {whole} from './store';
+import {completed, whole} from './store';
 
 /** Rows in the page; the others are found by the filter, and are in the CSV. */
 const MOST_ROWS = 300;
@@ -93,15 +93,16 @@ function isShareOf(all: XrayAnswer): boolean {
 function useColumns(model: Model, statistics: readonly string[], step: number) {
   const columns = useSignal<ReadonlyMap<string, XrayAnswer>>(new Map());
   const want = useMemo(() => keepCurrent<(XrayAnswer | null)[]>(() => undefined), []); // the poll says what is wrong with the server
+  const epoch = model.data.value?.epoch;
   useEffect(() => {
     const wanted = {from: step, to: step, most: 64, version: ''};
     want({
-      key: JSON.stringify([model.name, statistics, step]),
+      key: JSON.stringify([model.name, epoch, statistics, step]),
       version: model,
-      fetch: (abort) => Promise.all(statistics.map((statistic) => answers.xray(model.name, {...wanted, statistic}, abort))),
+      fetch: (abort) => Promise.all(statistics.map((statistic) => completed(() => answers.xray(model.name, {...wanted, statistic}, abort)))),
       show: (found) => (columns.value = new Map(found.flatMap((one) => (one === null ? [] : [[one.statistic, atStep(one, step)] as const])))),
     });
-  }, [model, statistics.join(), step]);
+  }, [model, epoch, statistics.join(), step]);
   useEffect(() => () => want(null), []);
   return columns;
 }

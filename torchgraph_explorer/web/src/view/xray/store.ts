@@ -98,8 +98,10 @@ export function follow(model: Model): () => void {
   });
   const stopPart = effect(() => {
     const [stretch, all] = [domain.value, whole.value];
-    if (stretch === null || all === null || all.unit === 1) return;
-    untracked(() => askPart(model, all, stretch, asking.part));
+    clearTimeout(settling);
+    asking.part.abort();
+    if (stretch !== null && all !== null && all.unit > 1) untracked(() => askPart(model, all, stretch, asking.part));
+    else part.value = null; // of another stretch, or of the record before this one
   });
   return () => {
     stopWhole();
@@ -116,12 +118,22 @@ let settling: ReturnType<typeof setTimeout> | undefined;
 
 /** When the view has come to rest, so much more of it on both sides that small moves need nothing new. */
 function askPart(model: Model, {statistic}: XrayAnswer, {from, to}: Domain, asking: ReturnType<typeof latest>): void {
-  clearTimeout(settling);
-  settling = setTimeout(() => {
-    const margin = (to - from) / 2;
-    const wanted = {statistic, from: Math.max(0, Math.floor(from - margin)), to: Math.ceil(to + margin), most: MOST, version: ''};
-    asking.insist((abort) => answers.xray(model.name, wanted, abort), (answer) => (part.value = answer), () => undefined);
-  }, SETTLED_MS);
+  const margin = (to - from) / 2;
+  const wanted = {statistic, from: Math.max(0, Math.floor(from - margin)), to: Math.ceil(to + margin), most: MOST, version: ''};
+  const ask = (): void => asking.insist((abort) => answers.xray(model.name, wanted, abort), take, () => undefined);
+  const take = (answer: XrayAnswer | null): void => {
+    part.value = answer;
+    if (answer?.is_complete === false) settling = setTimeout(ask, AGAIN_MS);
+  };
+  settling = setTimeout(ask, SETTLED_MS);
+}
+
+/** An answer that has all cells, which the server may compute over several requests. */
+export async function completed(ask: () => Promise<XrayAnswer | null>): Promise<XrayAnswer | null> {
+  for (let answer = await ask(); ; answer = await ask()) {
+    if (answer?.is_complete !== false) return answer;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
 }
 
 /** Forgets what belongs to another model. */
