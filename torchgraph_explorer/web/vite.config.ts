@@ -6,7 +6,7 @@ const API = process.env.TORCHGRAPH_API ?? 'http://127.0.0.1:8080';
 const TESTS = ['tests/**/*.test.ts', 'src/**/*.test.ts'];
 
 /** Tests that put something in the place of what others use too: a module, the frames of the browser. Each is loaded for itself. */
-const ALONE = ['tests/optimizerChoice.test.ts', 'tests/charts/animation.test.ts'];
+const ALONE = ['failedOnce', 'leading', 'optimizerChoice', 'charts/animation', 'tensors/record', 'xray/store'].map((name) => `tests/${name}.test.ts`);
 
 export default defineConfig({
   base: './',

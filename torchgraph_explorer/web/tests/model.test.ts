@@ -19,7 +19,7 @@ let recorded: {epoch: number; steps: number[]};
 function updatesOf({run, model}: ModelName): Updates {
   const {epoch, steps} = recorded;
   const graphIds = steps.map((_, i) => (i === 5 ? 1 : 0));
-  const graphs = [0, 1].map((graph) => ({graph, first_step: 0, revision: 0}));
+  const graphs = (steps.length === 0 ? [] : [0, 1]).map((graph) => ({graph, first_step: 0, revision: 0}));
   const frames = {first: 0, step: steps, time: steps, clock: steps, graph: graphIds, kind: steps.map(() => null), passes: steps.map((): [number, number] => [0, 0])};
   const nothing = {session: null, kinds: [], optimizers: [], series: {first: 0, items: []}, finished: null, warnings: [], more: false};
   return {run, model, epoch, reset: true, frames, graphs, ...nothing};
@@ -39,7 +39,7 @@ function layoutOf({run}: ModelName): Layout {
 }
 
 function statisticsOf(step: number): StepStatistics {
-  return {epoch: 0, step, series: new Uint32Array(0), statistics: new Float32Array(0)};
+  return {epoch: recorded.epoch, step, series: new Uint32Array(0), statistics: new Float32Array(0)};
 }
 
 const server = {
@@ -155,6 +155,17 @@ describe('what is on show', () => {
     await passing(3 * ANSWER_MS);
     expect(onShow().statistics).toBe(18);
     expect([server.graph, server.layout].map(({mock}) => mock.calls.length)).toEqual([1, 1]);
+  });
+
+  test('is nothing of a record in whose place another one has begun', async () => {
+    const model = open('A');
+    await grow(model, 3);
+    await passing(ANSWER_MS);
+    expect([model.graph.value?.graph, model.statistics.value?.step]).toEqual([0, 2]);
+    await grow(model, 0, epoch + 1);
+    expect([model.graph.value, model.statistics.value]).toEqual([null, null]);
+    await grow(model, 3, epoch + 1);
+    expect(model.statistics.value).toBeNull();
   });
 
   test('is drawn once', async () => {

@@ -41,6 +41,8 @@ export class Model {
   readonly step: ReadonlySignal<number | null>;
   /** The graph unless the user chooses one. */
   readonly automaticGraph: ReadonlySignal<GraphInfo | null>;
+  /** Statistics of every series at the step on show; those of an earlier one until they have come; null of another record. */
+  readonly statistics: ReadonlySignal<StepStatistics | null>;
   /** The graph to show. */
   readonly graphInfo: ReadonlySignal<GraphInfo | null>;
   readonly scalars: Scalars;
@@ -58,6 +60,7 @@ export class Model {
     this.#graph.value = before?.graph.peek() ?? null;
     this.frame = computed(() => frameOnShow(this.#data.value, wishes.step.value));
     this.step = computed(() => this.#data.value?.steps[this.frame.value ?? -1] ?? null);
+    this.statistics = computed(() => (this.#statistics.value?.epoch === this.#data.value?.epoch ? this.#statistics.value : null));
     const chosenFrame = computed(() => (wishes.step.value === null ? null : this.frame.value));
     this.automaticGraph = computed(() => this.#data.value && automaticGraph(this.#data.value, chosenFrame.value));
     this.graphInfo = computed(() => (this.#data.value && graphNamed(this.#data.value, wishes.graph.value)) ?? this.automaticGraph.value);
@@ -77,14 +80,9 @@ export class Model {
     return this.#data;
   }
 
-  /** The graph to show; an earlier one until that has come. */
+  /** The graph to show; an earlier one until that has come, if there is one. */
   get graph(): ReadonlySignal<ModuleGraph | null> {
     return this.#graph;
-  }
-
-  /** Statistics of every series at the step on show; those of an earlier one until they have come. */
-  get statistics(): ReadonlySignal<StepStatistics | null> {
-    return this.#statistics;
   }
 
   /** Where there is NaN or infinity, as far as it is known. */
@@ -151,6 +149,7 @@ export class Model {
     const want = keepCurrent<ModuleGraph>(this.#telling('The graph'));
     const stop = effect(() => {
       const info = this.graphInfo.value;
+      if (info === null && this.#data.value !== null) this.#graph.value = null;
       if (info === null) return want(null);
       want({
         key: JSON.stringify([this.#data.value?.epoch, info.graph]),
