@@ -25,7 +25,7 @@ export function CategoriesOverTime({info, step}: {info: KeptInfo; step: number})
 }
 
 function Charts({info, step}: {info: KeptInfo; step: number}): JSX.Element {
-  const version = [shown.data.value?.epoch, store.steps.value.length];
+  const version = [store.record.value, store.steps.value.length];
   const wanted = {...store.wantedTensor(info, step), what: 'values' as const, over: 'steps' as const, index: null, by: 'category' as const};
   const {value: line, problem, isCurrent} = useLine(shown.model.value?.name ?? null, wanted, version);
   const isNumber = info.kept_shape.reduce((count, size) => count * size, 1) === info.samples.length;

@@ -24,7 +24,7 @@ const UNUSED_PX = 44;
 export function Dependencies(): JSX.Element {
   const step = store.step.value ?? store.kept.value.steps.at(-1) ?? null;
   const model = shown.model.value?.name ?? null;
-  const {value: graph, problem} = useGraph(model, step, shown.data.value?.epoch);
+  const {value: graph, problem} = useGraph(model, step, store.record.value);
   if (problem !== null) return <p class="tensor-problem">{problem}</p>;
   if (graph === null) return <p class="tensor-empty">Loading …</p>;
   return <GraphOfTensors graph={graph} />;

@@ -50,7 +50,7 @@ function Columns({kept, info, step}: TableProps): JSX.Element {
     const dims = [...one.kept_shape.keys()].filter((dim) => dim !== batch);
     return {...store.wantedTensor(one, step), what, at: what === 'values' ? where : '', shrink: what === 'values' ? dims : [...sizes.keys()]};
   };
-  const [model, version] = [shown.model.value?.name ?? null, shown.data.value?.epoch];
+  const [model, version] = [shown.model.value?.name ?? null, store.record.value];
   const number = info.samples[at];
   const of = batch === null ? '' : ` of sample ${number ?? at}`;
   const answers = [

@@ -61,7 +61,7 @@ function Points(props: ScatterProps): JSX.Element {
   const options = partners(props);
   const {other} = choices.tensors.value;
   const chosen = options.find(({value}) => value === other) ?? options[0];
-  const [model, version] = [shown.model.value?.name ?? null, shown.data.value?.epoch];
+  const [model, version] = [shown.model.value?.name ?? null, store.record.value];
   const x = usePart(model, asked(info, step), version);
   const y = usePart(model, chosen === undefined ? null : asked(chosen.info, step), version);
   if (chosen === undefined) return <p class="dim">No other kept tensor has as many neurons.</p>;

@@ -40,7 +40,7 @@ function Lines({info, step}: {info: KeptInfo; step: number}): JSX.Element {
   const isOne = product(size.filter((_, dim) => dim !== batch)) === 1 && (batch === null || choices.tensors.value.sample !== 'all');
   const followed = isOne ? size.map(() => 0) : pick;
   const index = followed !== null && followed.length === size.length ? followed.map((at, dim) => (dim === batch ? (store.positions.value[dim] as number) : at)) : null;
-  const version = [shown.data.value?.epoch, store.steps.value.length];
+  const version = [store.record.value, store.steps.value.length];
   const line = useLine(shown.model.value?.name ?? null, {...store.wantedTensor(info, step), over, index: index?.join() ?? null}, version);
   return (
     <>

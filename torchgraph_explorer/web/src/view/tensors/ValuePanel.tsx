@@ -4,7 +4,7 @@ import type {ComponentChildren, JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {page} from '../../api/client';
 import type {ModelName} from '../../api/answers';
-import type {KeptInfo, TensorPart, WantedPart} from '../../api/tensors';
+import type {KeptInfo, KeptTensors, TensorPart, WantedPart} from '../../api/tensors';
 import {formatNumber} from '../../numberText';
 import {windowSize} from '../layout/sides';
 import {useSize} from '../useSize';
@@ -95,7 +95,7 @@ function NotKept(): JSX.Element {
 function Categories({info, step}: {info: KeptInfo; step: number}): JSX.Element | null {
   const isNumber = info.batch_dim !== null && info.categories.length > 0 && product(info.kept_shape) === info.samples.length;
   const wanted = isNumber ? {...store.wantedTensor(info, step), what: 'values' as const, at: '', shrink: []} : null;
-  const part = usePart(shown.model.value?.name ?? null, wanted, shown.data.value?.epoch).value;
+  const part = usePart(shown.model.value?.name ?? null, wanted, store.record.value).value;
   if (!isNumber || part === null || part.categories.length !== part.values.length) return null;
   return (
     <table class="tensor-table tensor-categories">
@@ -134,16 +134,17 @@ function Pictures({kept, info, step}: PicturesProps): JSX.Element {
   const {size, batch} = store.shape.value;
   const [roles, positions] = [store.roles.value, store.positions.value];
   const model = shown.model.value?.name ?? null;
-  const version = shown.data.value?.epoch;
+  const version = store.record.value;
   const asked = (at: readonly number[]): WantedPart => ({...store.wantedTensor(info, step), ...partAsked({size, roles, positions: at, ranges, page, isSingle: beside !== null})});
   const first = usePart(model, asked(positions), version);
   useEffect(() => {
     if (first.value !== null) store.seen.value = {step: first.value.step, samples: first.value.samples, categories: first.value.categories};
   }, [first.value]);
   const otherRun = model !== null && beside !== null && 'run' in beside ? {...model, run: beside.run} : null;
-  const stepThere = useStepOf(otherRun, info, step, version);
+  const keptThere = useKept(otherRun);
+  const stepThere = stepOf(keptThere, info, step);
   const other = besideAsked({beside, batch, positions, asked, model, step, stepThere});
-  const second = usePart(other?.model ?? null, other?.wanted ?? null, version);
+  const second = usePart(other?.model ?? null, other?.wanted ?? null, otherRun === null ? version : keptThere.value?.version);
   const [left, right] = other === null ? [first, second] : onOneScale(first, second);
   const panes = [
     pane(beside === null ? '' : paneTitle(info, step, sample), left, positions),
@@ -180,9 +181,8 @@ function paneTitle(info: KeptInfo, step: number, sample: unknown): string {
 }
 
 /** The step of another run that is beside `step`: the last one until then at which it has the tensor. Null until that is known. */
-function useStepOf(model: ModelName | null, info: KeptInfo, step: number, version: unknown): number | null {
-  const {value, isCurrent, problem} = useKept(model, version);
-  if (!isCurrent || (value === null && problem === null)) return null;
+function stepOf({value, problem}: Pick<Answer<KeptTensors>, 'value' | 'problem'>, info: KeptInfo, step: number): number | null {
+  if (value === null && problem === null) return null;
   return (value && store.stepNear(stepsOf(value, info), step)) ?? step; // where it was never kept, the answer says so
 }
 

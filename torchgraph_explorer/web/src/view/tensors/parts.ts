@@ -1,6 +1,9 @@
 /** Fetches parts of tensors. The last ones are held, so that one can go to and fro. */
 
-import {answers} from '../../api/client';
+import {useEffect, useState} from 'preact/hooks';
+import {answers, page} from '../../api/client';
+import {mayPass, messageOf} from '../../api/errors';
+import {latest} from '../../api/latest';
 import type {ModelName} from '../../api/answers';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from '../../api/tensors';
 import {isMagnitude} from '../../tensors/shade';
@@ -38,7 +41,6 @@ class Held<T> {
 
 const heldParts = new Held<TensorPart>(({values}) => values.length);
 const heldGraphs = new Held<TensorGraph>(({edges}) => edges.length);
-const heldKept = new Held<KeptTensors | null>((kept) => kept?.tensors.length ?? 0);
 const heldLines = new Held<TensorLine>(({step}) => step.length);
 
 /** A part of a tensor; null asks for nothing. `version` changes when steps may have been written again. */
@@ -57,11 +59,37 @@ export function useLine(model: ModelName | null, wanted: WantedLine | null, vers
   return useAnswer(key, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort), heldLines);
 }
 
-/** What was kept of a model. */
-export function useKept(model: ModelName | null, version: unknown): Answer<KeptTensors | null> {
-  const key = model === null ? null : JSON.stringify([model, version]);
-  return useAnswer(key, (abort) => answers.tensors(model as ModelName, '', abort), heldKept);
+/** How often it is asked what a model that is not on show has kept: the poll asks for nothing of it. */
+const KEPT_MS = 5000;
+
+/** What was kept of a model that is not on show, also while it is written; null asks for nothing. */
+export function useKept(model: ModelName | null): Pick<Answer<KeptTensors>, 'value' | 'problem'> {
+  const key = model === null ? null : JSON.stringify(model);
+  const [state, setState] = useState<{key: string | null; value: KeptTensors | null; problem: string | null}>(NOT_KNOWN);
+  useEffect(() => {
+    if (key === null) return undefined;
+    const request = latest();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let version = '';
+    const askLater = (): void => void (page === null && (timer = setTimeout(() => (document.hidden ? askLater() : ask()), KEPT_MS)));
+    const ask = (): void => request.start((abort) => answers.tensors(JSON.parse(key) as ModelName, version, abort), take, fail);
+    const take = (value: KeptTensors | null): void => {
+      if (value !== null) setState({key, value, problem: null});
+      version = value?.version ?? version;
+      askLater();
+    };
+    const fail = (cause: unknown): void => {
+      if (!mayPass(cause)) setState({key, value: null, problem: messageOf(cause)});
+      version = mayPass(cause) ? version : '';
+      askLater();
+    };
+    ask();
+    return () => (clearTimeout(timer), request.abort());
+  }, [key]);
+  return state.key === key ? state : NOT_KNOWN;
 }
+
+const NOT_KNOWN = {key: null, value: null, problem: null};
 
 /** The dependency graph of a step. */
 export function useGraph(model: ModelName | null, step: number | null, version: unknown): Answer<TensorGraph> {

@@ -16,7 +16,8 @@ import type {OwnChoice, TensorChoice} from '../../tensors/choice';
 import {callsOf, idOf, labelsOf, parseId, stepsOf, tensorsOf, variantIn} from '../../tensors/names';
 import type {Kept, TensorId} from '../../tensors/names';
 
-const known: Signal<{model: string; kept: KeptTensors}> = signal({model: '', kept: NOTHING_KEPT});
+/** The latest answer, and in which epoch of the model it was asked for. */
+const known: Signal<{model: string; epoch: number | null; kept: KeptTensors}> = signal({model: '', epoch: null, kept: NOTHING_KEPT});
 export const keptProblem: Signal<string | null> = signal(null);
 
 /** Asks what was kept whenever frames have come. */
@@ -34,7 +35,9 @@ export function startFollowingKept(): void {
       fetch: (abort) => answers.tensors(model.name, version, abort),
       show: (kept) => {
         keptProblem.value = null;
-        if (kept !== null) known.value = {model: name, kept};
+        const {epoch} = data;
+        if (kept !== null) known.value = {model: name, epoch, kept};
+        else if (known.peek().epoch !== epoch) known.value = {...known.peek(), epoch};
       },
     });
   });
@@ -45,6 +48,8 @@ export const kept: ReadonlySignal<KeptTensors> = computed(() => {
   const {model, kept} = known.value;
   return model === JSON.stringify(shown.model.value?.name ?? null) ? kept : NOTHING_KEPT;
 });
+/** Tells the record of the list from one that was written in its place: the poll knows of that before the list has come. */
+export const record: ReadonlySignal<number | null> = computed(() => known.value.epoch);
 /** An answer has come. */
 export const isKnown: ReadonlySignal<boolean> = computed(() => known.value.model === JSON.stringify(shown.model.value?.name ?? null));
 /** The tensors of it, by id. */
