@@ -147,6 +147,22 @@ def test_a_run_that_answers_last_is_shown_like_the_others(viewer: Viewer, sweep:
         expect_painted(figure.locator(".strip").nth(2))
 
 
+def test_a_run_whose_time_axis_comes_last_is_told_like_the_others(viewer: Viewer, sweep: str) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    viewer.page.route(re.compile(r"/api/scalars.*net_sparse"), hold)
+    compare(viewer, sweep, "base", "sparse", pin="0.trunk#0", step=10, mode="line", time="scalar:tokens")
+    plot = viewer.page.locator(".runs-plot").first
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"A base \S+, B sparse –$"))
+    for route in held:
+        route.continue_()
+    viewer.page.unroute_all()
+    expect(plot).to_have_attribute("aria-valuetext", re.compile(r"A base \S+, B sparse \(step 5\) \S+\d$"))
+
+
 def test_charts_are_made_and_fetched_when_they_come_near(viewer: Viewer, sweep: str) -> None:
     asked: list[str] = []
 

@@ -147,9 +147,9 @@ function tipAt({clientX, clientY}: PointerEvent, parts: readonly RunSeries[], fr
 function factsAt(parts: readonly RunSeries[], frame: number): Fact[] {
   const main = parts[0]!.run.setting;
   return parts.map(({run, history}) => {
-    const own = run.number === 0 ? frame : frameBeside(main.axis.peek(), frame, run.setting.axis.peek());
-    const step = own === null ? undefined : run.setting.frames.peek().steps[own];
-    const isOther = step !== undefined && step !== main.frames.peek().steps[frame];
+    const own = run.number === 0 ? frame : frameBeside(main.axis.value, frame, run.setting.axis.value);
+    const step = own === null ? undefined : run.setting.frames.value.steps[own];
+    const isOther = step !== undefined && step !== main.frames.value.steps[frame];
     const entry = own === null || history.value === null ? -1 : entryOf(history.value, own);
     const name = `${runLetter(run.number)} ${run.label}${isOther ? ` (step ${step.toLocaleString('en')})` : ''}`;
     return [name, entry < 0 ? '–' : textOf(history.value!, entry, run.setting)];
@@ -158,7 +158,7 @@ function factsAt(parts: readonly RunSeries[], frame: number): Fact[] {
 
 /** The statistic that lines show; of bands the median, and between which values nine tenths lie. */
 function textOf(history: SeriesHistory, entry: number, {options}: Setting): string {
-  const {mode, statistic} = options.peek();
+  const {mode, statistic} = options.value;
   if (mode === 'line') return formatNumber(measureNamed(statistic).of(rowOfEntry(history, entry)));
   if (!hasHistogram(history, entry)) return meanText(rowOfEntry(history, entry));
   const [low, median, high] = quantiles(histogramOf(history, entry), [0.05, 0.5, 0.95], boundsOf(history, entry)).map(formatNumber);

@@ -241,10 +241,10 @@ function lastOf(model: Model): number | null {
 
 /** The step of one model that stands beside a step of another. */
 function translated(step: number | null, from: Model | null, to: Model | null): number | null {
-  const frame = step === null ? -1 : (from?.data.peek()?.steps.indexOf(step) ?? -1);
+  const frame = step === null ? -1 : (from?.data.value?.steps.indexOf(step) ?? -1);
   if (from === null || to === null || frame < 0) return null;
-  const beside = frameBeside(timesOf(from).axis.peek(), frame, timesOf(to).axis.peek());
-  return to.data.peek()?.steps[beside ?? -1] ?? null;
+  const beside = frameBeside(timesOf(from).axis.value, frame, timesOf(to).axis.value);
+  return to.data.value?.steps[beside ?? -1] ?? null;
 }
 
 /** Chooses a run, or no longer. */
