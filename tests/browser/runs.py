@@ -214,15 +214,15 @@ class Adversaries(nn.Module):
         self.discriminator = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(), nn.Linear(16, 1))
 
 
-def record_gan(logdir: Path, run: str = "gan") -> None:
-    """Two optimizers of one class take turns; the generator's is the first by name."""
+def record_gan(logdir: Path, run: str = "gan", *, mean: float = 0.0) -> None:
+    """Two optimizers of one class take turns; the generator's is the first by name. `mean` is that of what it gets."""
     torch.manual_seed(0)
     model = Adversaries()
     halves = (model.generator, model.discriminator)
     generator, discriminator = (torch.optim.Adam(half.parameters(), lr=2e-3) for half in halves)
     with watching(model, logdir, run):
         for _ in range(ROUNDS):
-            fake = model.generator(torch.randn(BATCH_SIZE, 4)).detach()
+            fake = model.generator(mean + torch.randn(BATCH_SIZE, 4)).detach()
             told_apart = (
                 model.discriminator(fake).square() + (model.discriminator(torch.rand(BATCH_SIZE, 8)) - 1).square()
             )
@@ -230,7 +230,7 @@ def record_gan(logdir: Path, run: str = "gan") -> None:
             told_apart.mean().backward()
             discriminator.step()
             generator.zero_grad()
-            (model.discriminator(model.generator(torch.randn(BATCH_SIZE, 4))) - 1).square().mean().backward()
+            (model.discriminator(model.generator(mean + torch.randn(BATCH_SIZE, 4))) - 1).square().mean().backward()
             generator.step()
 
 

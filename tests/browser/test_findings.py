@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.page import Viewer, expect_open, expect_painted, expect_soon
-from tests.browser.runs import DEAD_FROM, NAN_FROM
+from tests.browser.runs import DEAD_FROM, NAN_FROM, ROUNDS, record_gan
 from tests.shared import once
 from tests.tables import thinned
 from tests.troubled import record_troubled
@@ -167,6 +167,15 @@ def test_the_band_of_a_statistic_is_drawn_though_the_strips_show_elements(viewer
     words.get_by_role("button", name="Close the finding").click()
     expect(words).to_have_count(0)
     expect(viewer.panel("stem#0")).to_be_visible()
+
+
+def test_the_strip_of_a_finding_goes_on_for_the_steps_of_one_optimizer(own_viewer: Viewer, own_logdir: Path) -> None:
+    record_gan(own_logdir, mean=300.0)
+    own_viewer.open("gan", finding="input-not-normalised@generator.0#0/input[0]", step=0)
+    strip = card(own_viewer, "Input not normalised").get_by_role("slider")
+    expect(strip).to_have_attribute("aria-label", re.compile(f": {2 * ROUNDS} steps, "))
+    own_viewer.choose("Steps of", "Adam")
+    expect(strip).to_have_attribute("aria-label", re.compile(f": {ROUNDS} steps, "))
 
 
 def test_the_way_leads_into_the_inside_that_holds_the_place_and_to_the_cause(viewer: Viewer, broken: str) -> None:

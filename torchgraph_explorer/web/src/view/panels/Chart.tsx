@@ -39,10 +39,10 @@ export interface ChartProps {
 /** The chart of a series, fetched while it is shown. */
 export function Chart({model, setting, series, subject}: ChartProps): JSX.Element {
   const history = model.histories.of(series.series);
-  const chosen = useMemo(() => model.closeUps.of(series.series, history), [series.series]);
+  const chosen = useMemo(() => model.closeUps.of(series.series, history), [model, history]);
   const band = useDerived(() => bandOf(series), [series]);
-  useEffect(() => model.histories.want(series.series), [series.series]);
-  useEffect(() => model.closeUps.want(series.series, history), [series.series]);
+  useEffect(() => model.histories.want(series.series), [model, series.series]);
+  useEffect(() => model.closeUps.want(series.series, history), [model, history]);
   const name = chartName(subject, model.graph.value, series);
   const {mode} = setting.options.value;
   const isWithout = useDerived(() => history.value !== null && lacksHistograms(history.value), [history]).value;
