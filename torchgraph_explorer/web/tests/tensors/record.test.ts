@@ -1,4 +1,4 @@
-import {afterEach, beforeEach, expect, test, vi} from 'vitest';
+import {afterAll, expect, test, vi} from 'vitest';
 import type {Answers} from '../../src/api/answers';
 import {NOTHING_KEPT} from '../../src/api/tensors';
 import type {KeptTensors} from '../../src/api/tensors';
@@ -12,12 +12,13 @@ const tensors = vi.fn<Answers['tensors']>();
 vi.mock('../../src/api/client', () => ({page: null, answers: {tensors}, chartAnswers: {tensors}}));
 
 const [shown, store] = await Promise.all([import('../../src/view/state/shown'), import('../../src/view/tensors/store')]);
+vi.stubGlobal('document', {hidden: false});
+vi.useFakeTimers();
 store.startFollowingKept();
 
 const data = signal({epoch: 4, steps: [0, 1, 2], finished: null} as unknown as ModelData);
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterAll(() => void vi.useRealTimers());
 
 function answering(kept: Partial<KeptTensors> | null): void {
   tensors.mockImplementation(() => new Promise((done) => setTimeout(() => done(kept && {...NOTHING_KEPT, ...kept}), ANSWER_MS)));
@@ -38,4 +39,16 @@ test('What is asked of a record that was written in the place of another one wai
   data.value = {...data.value, epoch: 6};
   await vi.advanceTimersByTimeAsync(ANSWER_MS);
   expect(onShow()).toEqual([6, [0]]);
+});
+
+test('Tensors that are written some time after their frame are listed while the run is written', async () => {
+  const last = (): unknown => tensors.mock.lastCall?.slice(1, 2);
+  answering({version: '6.2', steps: [0, 1]});
+  await vi.advanceTimersByTimeAsync(5000 + ANSWER_MS);
+  expect([last(), store.kept.value.steps]).toEqual([['5.1'], [0, 1]]);
+  data.value = {...data.value, finished: {time: 1, notes: []}} as unknown as ModelData;
+  await vi.advanceTimersByTimeAsync(ANSWER_MS);
+  const calls = tensors.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(tensors.mock.calls.length).toBe(calls);
 });

@@ -20,8 +20,13 @@ import type {Kept, TensorId} from '../../tensors/names';
 const known: Signal<{model: string; epoch: number | null; kept: KeptTensors}> = signal({model: '', epoch: null, kept: NOTHING_KEPT});
 export const keptProblem: Signal<string | null> = signal(null);
 
-/** Asks what was kept whenever frames have come. */
+/** How often it is asked again while the run is written: the tensors of a step are written after its frame. */
+const AGAIN_MS = 5000;
+
+/** Asks what was kept whenever frames have come, and now and then. */
 export function startFollowingKept(): void {
+  const turn = signal(0);
+  setInterval(() => document.hidden || shown.isOver.peek() || (turn.value += 1), AGAIN_MS);
   const want = keepCurrent<KeptTensors | null>((cause) => (keptProblem.value = `The kept tensors could not be listed: ${messageOf(cause)} Trying again.`));
   effect(() => {
     const [model, data] = [shown.model.value, shown.data.value];
@@ -31,7 +36,7 @@ export function startFollowingKept(): void {
     const version = held.model === name ? held.kept.version : '';
     want({
       key: JSON.stringify([name, data.epoch]),
-      version: `${data.steps.length} ${data.finished !== null}`,
+      version: `${data.steps.length} ${data.finished !== null} ${turn.value}`,
       fetch: (abort) => answers.tensors(model.name, version, abort),
       show: (kept) => {
         keptProblem.value = null;
