@@ -1,5 +1,6 @@
 import {describe, expect, test, vi} from 'vitest';
 import type {WantedScalars} from '../src/api/answers';
+import {ApiError} from '../src/api/errors';
 import {ofSteps} from '../src/api/scalars';
 import type {ScalarNews} from '../src/api/types';
 import {Scalars} from '../src/model/scalars';
@@ -71,6 +72,24 @@ describe('scalars', () => {
     await scalars.update();
     expect(fetch.mock.lastCall![0].scalars).toEqual([]);
     scalars.close();
+  });
+
+  test('are asked for again that failed when they were shown, until they are closed', async () => {
+    vi.useFakeTimers();
+    const {fetch, scalars} = opened(news('a', 0, [], []));
+    await scalars.update();
+    fetch.mockRejectedValueOnce(new ApiError('Busy.', 503)).mockResolvedValueOnce(news('a', 0, [0, 1], [0]));
+    scalars.want('loss');
+    await vi.advanceTimersByTimeAsync(3000);
+    expect([...scalars.data.value!.values.keys()]).toEqual([0]);
+    fetch.mockRejectedValue(new ApiError('Busy.', 503));
+    scalars.want('tokens');
+    await vi.advanceTimersByTimeAsync(1);
+    scalars.close();
+    const calls = fetch.mock.calls.length;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(fetch).toHaveBeenCalledTimes(calls);
+    vi.useRealTimers();
   });
 
   test('of an answer that another one has overtaken are dropped', async () => {

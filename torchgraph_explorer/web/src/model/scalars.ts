@@ -3,8 +3,10 @@
 import {signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import type {WantedScalars} from '../api/answers';
+import {mayPass} from '../api/errors';
 import type {ScalarInfo, ScalarNews, ScalarValues, StepNote} from '../api/types';
 
+const RETRY_MS = 2000;
 /** Entries of a scalar at most: about two for each pixel of a wide chart. */
 const MOST = 1024;
 
@@ -33,6 +35,7 @@ export class Scalars {
   readonly #shown = new Map<string, number>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #answers = 0;
+  #isClosed = false;
 
   constructor(private readonly fetchScalars: Fetch) {}
 
@@ -68,6 +71,7 @@ export class Scalars {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#answers++;
   }
@@ -76,11 +80,11 @@ export class Scalars {
     return (data?.scalars ?? []).flatMap(({name}, number) => (this.#shown.has(name) ? [number] : []));
   }
 
-  /** Before the next poll; all that become visible together are asked for at once. */
-  #askSoon(): void {
+  /** Before the next poll, which may come late; all that become visible together are asked for at once. The poll says what is wrong with the server. */
+  #askSoon(ms = 0): void {
     clearTimeout(this.#timer);
-    if (this.#data.peek() === null) return; // the poll asks first
-    this.#timer = setTimeout(() => void this.update().catch(() => undefined), 0); // the poll says what is wrong with the server
+    if (this.#isClosed || this.#data.peek() === null) return; // the poll asks first
+    this.#timer = setTimeout(() => void this.update().catch((cause: unknown) => mayPass(cause) && this.#askSoon(RETRY_MS)), ms);
   }
 }
 
