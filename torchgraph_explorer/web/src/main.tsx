@@ -14,6 +14,7 @@ import {startComparing} from './view/comparison/state';
 import {startFindings} from './view/findings/start';
 import {Root} from './view/flow/Root';
 import {startTheme} from './view/header/theme';
+import {startForgetting} from './view/xray/face';
 
 startMirror();
 startTheme();
@@ -27,6 +28,7 @@ watchForQuiet();
 startScene();
 startFollowingKept();
 startFindings();
+startForgetting();
 
 const place = document.getElementById('app') as HTMLElement;
 place.replaceChildren(); // an exported page says there that it is being opened, and would go on saying so below the window

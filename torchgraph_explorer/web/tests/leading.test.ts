@@ -34,12 +34,13 @@ vi.stubGlobal('localStorage', {getItem: () => null, setItem: () => undefined});
 vi.stubGlobal('window', {innerWidth: 1440, innerHeight: 900});
 vi.stubGlobal('document', {documentElement: {dataset: {}}});
 
-const [shown, choices, {goToPlace}, {startFindings}, {findingKey}] = await Promise.all([
+const [shown, choices, {goToPlace}, {startFindings}, {findingKey}, face] = await Promise.all([
   import('../src/view/state/shown'),
   import('../src/view/state/choices'),
   import('../src/view/goToPlace'),
   import('../src/view/findings/start'),
   import('../src/findings/names'),
+  import('../src/view/xray/face'),
 ]);
 shown.startShowing();
 
@@ -86,4 +87,14 @@ test.each(ELSEWHERE)('The finding of a link comes late, and one has gone %s', as
   const chosen = [choices.step.value, choices.view.value];
   await passing(4 * ANSWER_MS);
   expect([pinned(), choices.step.value, choices.view.value]).toEqual(isLed ? [[KEY], 0, 'graph'] : [[], ...chosen]);
+});
+
+test('What goes along with something of one run is not asked of another one', () => {
+  face.startForgetting();
+  choices.run.value = 'r';
+  face.target.value = {scalar: 'loss'};
+  choices.step.value = 1;
+  expect(face.target.value).toEqual({scalar: 'loss'});
+  choices.run.value = 's';
+  expect(face.target.value).toBeNull();
 });

@@ -1,6 +1,6 @@
 /** Which face of the x-ray is shown, and what its list of related series is about. */
 
-import {batch, signal} from '@preact/signals';
+import {batch, effect, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {Finding} from '../../api/types';
 import type {AskedSteps, RelatedTo} from '../../api/xray';
@@ -23,6 +23,14 @@ export type Target = RelatedTo | Lasting;
 
 /** Null for what changed at the step. */
 export const target: Signal<Target | null> = signal(null);
+
+/** What the list is about is forgotten with the model that it is of. */
+export function startForgetting(): void {
+  effect(() => {
+    void [choices.run.value, choices.model.value];
+    target.value = null;
+  });
+}
 
 export function isLasting(one: Target): one is Lasting {
   return 'steps' in one;
