@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,19 @@ def test_another_run_is_compared_at_its_last_kept_step_before(own_viewer: Viewer
     own_viewer.page.goto("about:blank")
     look(own_viewer, "long", A, beside="run:short", step=0)
     expect(titles).to_have_text(["step 0, sample 0", "run short", "difference"])
+
+
+def test_what_another_run_keeps_later_is_shown_beside_this_one(own_viewer: Viewer, own_logdir: Path) -> None:
+    runs.record_short(own_logdir, "this")
+    runs.record_short(own_logdir, "other", steps=1)
+    own_viewer.open("this", view="tensors", beside="run:other", closed="time")
+    title = own_viewer.page.locator(".tensor-pane figcaption").nth(1)
+    expect(title).to_have_text("run other, step 0")
+    runs.record_short(own_logdir.parent, "again")
+    shutil.rmtree(own_logdir / "other")
+    (own_logdir.parent / "again").rename(own_logdir / "other")
+    expect(title).to_have_text("run other")
+    expect(own_viewer.page.locator(".tensor-problem")).to_have_count(0)
 
 
 def test_names_that_begin_with_a_number_are_drawn_in_their_order(own_viewer: Viewer, own_logdir: Path) -> None:

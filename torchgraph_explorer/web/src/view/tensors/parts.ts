@@ -60,7 +60,7 @@ export function useLine(model: ModelName | null, wanted: WantedLine | null, vers
 }
 
 /** How often it is asked what a model that is not on show has kept: the poll asks for nothing of it. */
-const KEPT_MS = 5000;
+const KEPT_MS = 2000;
 
 /** What was kept of a model that is not on show, also while it is written; null asks for nothing. */
 export function useKept(model: ModelName | null): Pick<Answer<KeptTensors>, 'value' | 'problem'> {
