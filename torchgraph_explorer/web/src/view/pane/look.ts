@@ -1,8 +1,9 @@
 /** Where the graph pane looks: at what is opened, selected or asked for. The user's own view is kept unless they ask for another. */
 
-import {signal, useSignalEffect} from '@preact/signals';
+import {signal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
 import type {PlacedNode} from '../../api/types';
+import {useReaction} from '../../charts/derived';
 import {fit as fitted, isInSight, reveal, seen, viewFor} from '../../graph/views';
 import type {Subject, Window} from '../../graph/views';
 import {meet, nodeArea} from '../../graph/geometry';
@@ -27,13 +28,13 @@ let last: NodeKey | null = null;
 /** Looks at an inside when it is opened, and at a node when someone asks for it. */
 export function useLook(): void {
   const shown = useRef<{choice: string; scene: Scene} | null>(null);
-  useSignalEffect(() => {
+  useReaction(() => {
     last = choices.selected.value ?? last;
-  });
-  useSignalEffect(() => {
+  }, []);
+  useReaction(() => {
     if (scene.value !== null && choices.selected.value !== null) showCallOf(choices.selected.value);
-  });
-  useSignalEffect(() => {
+  }, []);
+  useReaction(() => {
     const [now, eye] = [scene.value, camera.value];
     const key = choices.wanted.value?.key ?? null;
     if (!now || !eye) return;
@@ -42,7 +43,7 @@ export function useLook(): void {
     if (before?.choice !== choice) open(eye, now);
     else if (before.scene !== now) settle(eye, now);
     if (key !== null) look(eye, now, key, before?.choice === choice);
-  });
+  }, []);
 }
 
 /** What the user chose to see. The graph of a step may be another one: that is still the same choice. */

@@ -1,12 +1,13 @@
 /** The x-ray's modules as a table: sorted by any statistic at the step, its change since another step, or its trend. */
 
-import {useComputed, useSignal} from '@preact/signals';
+import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useMemo} from 'preact/hooks';
 import {answers} from '../../api/client';
 import {keepCurrent} from '../../api/current';
 import type {XrayAnswer} from '../../api/xray';
 import type {Model} from '../../model/model';
+import {useDerived} from '../../charts/derived';
 import {formatNumber} from '../../numberText';
 import {frameAtStep} from '../../steps';
 import {arranged, csvOf, tableOf} from '../../xray/table';
@@ -31,12 +32,12 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
   const other = steps[frameAtStep(steps, choices.since.value ?? steps[0] ?? 0) ?? 0] ?? 0;
   const now = useColumns(model, all?.available ?? [], step);
   const before = useColumns(model, all ? [all.statistic] : [], other);
-  const rows = useComputed(() => {
+  const rows = useDerived(() => {
     const now_ = whole.value;
     if (now_ === null) return [];
     const isShare = now_.statistics.find(({name}) => name === now_.statistic)?.is_share ?? false;
     return tableOf({now: now.value, before: before.value.get(now_.statistic) ?? null, all: now_, isShare});
-  });
+  }, [now, before]);
   if (all === null) return <p class="dim pad">Reading the run …</p>;
   const labels = new Map(all.statistics.map(({name, label}) => [name, label]));
   const found = arranged(rows.value, order.value, filter.value);

@@ -2,9 +2,10 @@
 
 import './xray.css';
 
-import {useComputed, useSignal} from '@preact/signals';
+import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
+import {useDerived} from '../../charts/derived';
 import {stepNumbers} from '../../charts/format';
 import {ticks} from 'd3-array';
 import type {Model} from '../../model/model';
@@ -103,8 +104,11 @@ function Body(): JSX.Element {
     resize.observe(box.current!);
     return () => resize.disconnect();
   }, []);
-  const gutter = useComputed(() => Math.round(Math.min(150, Math.max(56, 0.24 * room.value.width))));
-  const size = useComputed(() => ({width: Math.max(0, room.value.width - gutter.value - 8), height: Math.max(LEAST_PX, room.value.height - AXIS_PX)}));
+  const gutter = useDerived(() => Math.round(Math.min(150, Math.max(56, 0.24 * room.value.width))), [room]);
+  const size = useDerived(
+    () => ({width: Math.max(0, room.value.width - gutter.value - 8), height: Math.max(LEAST_PX, room.value.height - AXIS_PX)}),
+    [room, gutter],
+  );
   const {width, height} = size.value;
   return (
     <div class="xray-body">
