@@ -4,7 +4,7 @@ import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 import type {Answers, ModelName} from '../src/api/answers';
 import {ApiError} from '../src/api/errors';
 import {Precedence} from '../src/api/precedence';
-import type {ComparisonAnswer, Updates} from '../src/api/types';
+import type {ComparisonAnswer, RunInfo, Updates} from '../src/api/types';
 import {GRAPH} from './fixtures';
 
 const BUSY = new ApiError('Busy.', 503);
@@ -33,7 +33,8 @@ const server = {
 } as unknown as Answers;
 vi.mock('../src/api/client', () => ({page: null, answers: server, chartAnswers: server, precedence: new Precedence()}));
 
-const [shown, choices, state, divergence] = await Promise.all([
+const [{runs}, shown, choices, state, divergence] = await Promise.all([
+  import('../src/view/state/runs'),
   import('../src/view/state/shown'),
   import('../src/view/state/choices'),
   import('../src/view/comparison/state'),
@@ -82,6 +83,20 @@ describe('a run that is compared', () => {
     await poll();
     expect([other(), state.problems.value]).toEqual([steps, problems]);
   });
+});
+
+test('A run that is compared, and had ended, is asked again when it has been written again', async () => {
+  const listed = (last_write: number): void => void (runs.value = ['a', 'b'].map((run) => ({run, models: ['m'], last_write, error: null}) as unknown as RunInfo));
+  listed(1);
+  await open();
+  await poll();
+  expect(other()).toEqual([0, 1]);
+  updates.mockClear().mockImplementation(async (model) => updatesOf(model, 1));
+  await poll();
+  listed(2);
+  await poll();
+  await poll();
+  expect(updates.mock.calls.filter(([{run}]) => run === 'b')).toHaveLength(1);
 });
 
 describe('the comparison of two runs', () => {

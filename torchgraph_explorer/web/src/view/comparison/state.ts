@@ -44,6 +44,8 @@ interface Opened {
   model: Model;
   /** Why nothing is known of it, or nothing new, and whether that may pass; null while all is well. */
   problem: Signal<Problem | null>;
+  /** When the run was last written, as the list of runs had it when it was asked for news. */
+  written: number | null;
   matching: ReadonlySignal<Matching | null>;
   setting: Setting;
   close: () => void;
@@ -175,7 +177,7 @@ function openOne({run, model: name}: ComparedRun): Opened {
     const [ours, theirs] = [shown.data.value, model.data.value];
     return ours && theirs && matchSeries(ours.series, theirs.series, renames.value.rules);
   });
-  return {model, problem, matching: found, setting: settingBeside(model), close};
+  return {model, problem, written: lastWrite(run), matching: found, setting: settingBeside(model), close};
 }
 
 /** Charts come first. What is asked of the run on show alone costs the server most: rules, and the search for NaN. */
@@ -200,11 +202,17 @@ async function ask({model, problem}: Pick<Opened, 'model' | 'problem'>, abort = 
   }
 }
 
-/** Asks what is new of the runs that are still written, or that failed to answer, and of the others once in a while. */
+function lastWrite(run: string): number | null {
+  return known.peek()?.find((one) => one.run === run)?.last_write ?? null;
+}
+
+/** Asks what is new of the runs that are still written, were written again, or failed to answer, and of the others once in a while. */
 export async function updateCompared(abort: AbortSignal, isTurnOfFinished: boolean): Promise<void> {
   const isWritten = ({data}: Model): boolean => data.peek() !== null && data.peek()?.finished == null;
-  const isDue = ({model, problem}: Opened): boolean => problem.peek()?.mayPass ?? isWritten(model);
-  const due = [...opened.peek().values()].filter((one) => isTurnOfFinished || isDue(one));
+  const hasAnswered = ({model, problem}: Opened): boolean => model.data.peek() !== null || problem.peek() !== null;
+  const isDue = ({model, problem, written}: Opened): boolean => written !== lastWrite(model.name.run) || (problem.peek()?.mayPass ?? isWritten(model));
+  const due = [...opened.peek().values()].filter((one) => isTurnOfFinished || (hasAnswered(one) && isDue(one)));
+  for (const one of due) one.written = lastWrite(one.model.name.run);
   await Promise.all(due.map((one) => ask(one, abort)));
 }
 
