@@ -84,6 +84,11 @@ def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
         ),
         pytest.param(spiked(3.0), ["loss-spike"], id="jumps once"),
         pytest.param(
+            np.where(STEPS == 180, 3.0, np.where(STEPS < 130, 2.3 + 0.02 * NOISE, np.exp(0.25 * NOISE))),
+            [],
+            id="has a large value among ones that differ, as small batches have once a network learns",
+        ),
+        pytest.param(
             np.where(STEPS % 15 == 14, FALLING / 20 + 0.3, FALLING / 20),
             [],
             id="jumps now and then, as with a rare class",

@@ -22,6 +22,9 @@ PAST = 20
 JUMP = 10.0
 """Standard deviations of the loss' own noise, of its logarithm, that a spike stands above the values before."""
 
+JUMP_OF_PAST = 6.0
+"""The same of the noise of the values before it: it grows where a loss falls, most of all with small batches."""
+
 OF_BEGINNING = 0.25
 """Share of the loss at the beginning that a spike stands above the values before, at least."""
 
@@ -90,9 +93,11 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
     usual = np.median(past, axis=1)
     above = logs[PAST:] - usual
     noise = 1.4826 * float(np.median(np.abs(above - np.median(above))))
+    noise_before = 1.4826 * np.median(np.abs(past - usual[:, None]), axis=1)
+    least = np.maximum(max(JUMP * noise, np.log(2)), JUMP_OF_PAST * noise_before)
     height = values[PAST:] - np.exp(usual)
     base = float(np.median(values[:3]))
-    found = np.flatnonzero((above > max(JUMP * noise, np.log(2))) & (height > OF_BEGINNING * base)) + PAST
+    found = np.flatnonzero((above > least) & (height > OF_BEGINNING * base)) + PAST
     if np.count_nonzero(np.diff(found) > 1) > MOST_SPIKES * len(values):
         return np.zeros(0, np.intp)  # up and down all the time, as where a rare class is in few of the batches
     begins = np.append(True, np.diff(found) > PAST) if len(found) else np.zeros(0, bool)
