@@ -18,7 +18,7 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.dimensions import positions_over_batch, softmax_wrong_dimension
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
-from torchgraph_explorer.findings.rules.heads import activation_before_loss, softmax_before_loss
+from torchgraph_explorer.findings.rules.heads import activation_before_loss
 from torchgraph_explorer.findings.rules.inputs import constant_input
 from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse
@@ -30,6 +30,7 @@ from torchgraph_explorer.findings.rules.loop import (
     weight_decay_dominates,
 )
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
+from torchgraph_explorer.findings.rules.missing_log import taken_for_others
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
 from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
@@ -88,7 +89,7 @@ RULES: dict[str, Rule] = {
     "repeated-batch": repeated_batch,
     "imbalanced-branches": imbalanced_branches,
     "expert-imbalance": expert_imbalance,
-    "softmax-before-loss": softmax_before_loss,
+    "softmax-before-loss": taken_for_others,
     "softmax-over-batch": softmax_over_batch,
     "softmax-wrong-dimension": softmax_wrong_dimension,
     "positions-over-batch": positions_over_batch,

@@ -52,6 +52,12 @@ NEAR_BOUND = 0.95
 LEAST_COSINES = 5
 """Steps of the second half, at least, at which the largest output is near 1."""
 
+LEAST_ZEROS = 0.02
+"""Share of outputs that are zero, of one number for each sample, from which on they are those of a ReLU."""
+
+HALF = 0.2
+"""How far the largest gradient, for each sample, may be from a half at first."""
+
 ZEROS = 1.25
 """Of so many zeros for each sample on, in the median of the steps, they are those of a ReLU."""
 
@@ -74,6 +80,8 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     for output in trained_outputs(evidence):
         one, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
+        if _is_relu_before_sigmoids(evidence, output):
+            continue
         if not softmax and (not _is_sigmoid(evidence, column, norms) or _before_cross_entropy(evidence, output)):
             continue
         measured = evidence.column("mean", norms).astype(np.float64)
@@ -126,6 +134,62 @@ def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
         name = _before_cross_entropy(evidence, output)
         if name is not None:
             yield _bounded(evidence, output.series, name)
+        elif _is_relu_before_sigmoids(evidence, output):
+            yield _never_below_half(evidence, output.series)
+
+
+def _is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:
+    """Whether the outputs are those of a ReLU, and loss and gradients those of a binary cross entropy of logits.
+
+    The gradient of a zero is a half, whatever its label is.
+    """
+    _, info, column, norms = output
+    low, high, shares = evidence.column("min", column), evidence.column("max", column), evidence.zero_shares[:, column]
+    known = np.flatnonzero(np.isfinite(low))
+    if sample_size(info) != 1 or len(known) < LEAST_ROWS or (low[known] < 0).any() or not high[known].max() > 0:
+        return False
+    if np.median(shares[known]) < LEAST_ZEROS:
+        return False
+    least, most = (evidence.column(name, norms) * samples_of(evidence, info, column) for name in ("min", "max"))
+    rows = np.flatnonzero(np.isfinite(most))
+    if len(rows) < LEAST_ROWS or not (most[rows] < 1 + SLACK).all() or abs(most[rows[0]] - SIGMOID_OF_0) > HALF:
+        return False
+    has_zeros = shares[rows] > 0
+    is_half_or_less = (least[rows] < SIGMOID_OF_0 + SLACK) & (most[rows] > SIGMOID_OF_0 - SLACK)
+    lengths = evidence.column("mean", norms) * samples_of(evidence, info, column)
+    return bool(is_half_or_less[has_zeros].all()) and begins_as_binary(evidence, rows, lengths[rows])
+
+
+def begins_as_binary(evidence: Evidence, rows: Rows, lengths: Floats) -> bool:
+    """Whether the logged loss of the first of these rows is that of a binary cross entropy with gradients so long.
+
+    `lengths` are the means over the samples: of the probability of the wrong answer.
+    """
+    loss = judged(evidence)
+    if loss is None:
+        return False
+    _, at, logged = np.intersect1d(evidence.steps[rows], loss.steps, return_indices=True)
+    early = slice(max(LEAST_ROWS, len(at) // 10))
+    expected = -np.log1p(-np.minimum(lengths[at[early]], 1 - EQUAL))
+    is_as_expected = np.abs(loss.values[logged[early]] - expected) <= AS_EXPECTED * expected
+    return len(at) >= LEAST_ROWS and bool(is_as_expected.all())
+
+
+def _never_below_half(evidence: Evidence, one: Series) -> Finding:
+    last = last_module(evidence)
+    is_module = evidence.places.class_of(last) == "ReLU"
+    return finding(
+        evidence,
+        "activation-before-loss",
+        "warning",
+        at=last if is_module else one,
+        rows=range(len(evidence)),
+        numbers={"steps": len(evidence)},
+        text="The model's outputs are not negative, as those of a ReLU, and the loss takes them for logits, as "
+        "`binary_cross_entropy_with_logits` does: no probability can be below one half, and there is no gradient "
+        "where the ReLU gives zero.",
+        advice="End the network with a linear layer, without ReLU: the loss applies a sigmoid.",
+    )
 
 
 def _before_cross_entropy(evidence: Evidence, output: TrainedOutput) -> str | None:

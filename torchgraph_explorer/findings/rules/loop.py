@@ -11,6 +11,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import facts_at, module_around, operations, rows_with
 from torchgraph_explorer.findings.rules.participation import all_unchanged
+from torchgraph_explorer.findings.rules.penalties import penalty_dominates
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
 
@@ -33,6 +34,9 @@ LEAST_CLIPPED = 4
 
 LEAST_GRADIENT = 1e-5
 """Largest element of a gradient by which weights change, whatever the optimizer."""
+
+MOST_CLIPPED = 1e18
+"""Norms from about here on are infinite where they are computed in float32, as a limit over such a norm is zero."""
 
 TOLERANCE = 1e-3
 """A norm that is smaller by less than this share is taken for rounding."""
@@ -79,7 +83,7 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
     """Gradients come back, and are zero or gone when the optimizer steps."""
     updates = {row for row, one in enumerate(evidence.facts) if one is not None and one.end == "update"}
     known = [row for row in rows_with(evidence, lambda one: one.gradient_norm is not None) if row in updates]
-    rows = [row for row in known if facts_at(evidence, row).gradient_norm and facts_at(evidence, row).clipped_norm == 0]
+    rows = [row for row in known if _is_gone(facts_at(evidence, row))]
     if not known and all_unchanged(evidence):  # the optimizer had no gradient at any step
         rows = [row for row in rows_with(evidence, _is_stepped) if row in updates and _has_gradient(evidence, row)]
         known = rows
@@ -117,6 +121,11 @@ def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Findi
         f"it are cleared when the next one begins. So it is at {len(rows)} of {len(updates)} recorded updates.",
         advice="Call `optimizer.zero_grad()` once for each update, not for each micro-batch or each loss.",
     )
+
+
+def _is_gone(facts: TrainingFacts) -> bool:
+    """Whether a gradient was there, and none is left. One whose square is not finite is clipped to nothing, too."""
+    return 0 < (facts.gradient_norm or 0) < MOST_CLIPPED and facts.clipped_norm == 0
 
 
 def _is_stepped(facts: TrainingFacts) -> bool:
@@ -180,6 +189,7 @@ def _is_adaptive(facts: TrainingFacts) -> bool:
 
 def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
     """The weights shrink by weight decay more than the gradient moves them, from the beginning."""
+    yield from penalty_dominates(evidence)
     rows = rows_with(evidence, lambda one: any(group.weight_decay for group in one.groups))
     if len(rows) < LEAST_ROWS:
         return

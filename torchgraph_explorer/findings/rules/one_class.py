@@ -13,6 +13,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.heads import (
     AS_EXPECTED,
     EQUAL,
+    begins_as_binary,
     ends_with,
     last_module,
     rounding,
@@ -38,6 +39,21 @@ over their number; of one label it is nearly 1."""
 OFTEN = 0.5
 """Share of the recorded steps. At others, a batch may have the end of one class and the beginning of the next."""
 
+MOSTLY = 0.8
+"""The same share where there are two labels, of which a batch may well have one by chance."""
+
+STAYS = 4
+"""So many such batches, in the mean, have the same label one after the other."""
+
+HALF = 0.2
+"""How far the gradient of a binary cross entropy, for each sample, may be from a half at first."""
+
+ALL_ONE_WAY, SELDOM_ONE_WAY = 0.98, 0.75
+"""The same share where all samples have one label, in the median of the steps and at least."""
+
+LEAST_OF_ONE, SAMPLES_OF_ONE = 8, 500
+"""Steps and samples, at least, that all have the same label: of fewer, a rare one may be missing by chance."""
+
 LEARNED = 0.2
 """Of shorter gradients, in the mean and over those at first, a single sample may be nearly all: that tells nothing."""
 
@@ -51,6 +67,7 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
 
     The gradient of a last layer's bias is the sum of those of the logits, of which each sample's length is known.
     """
+    yield from _of_two_classes(evidence)
     for one, info, column, norms in trained_outputs(evidence):
         if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
             continue
@@ -62,12 +79,65 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         with np.errstate(all="ignore"):
             shares = evidence.column("l2_norm", bias).astype(np.float64) / lengths
         rows = np.flatnonzero(np.isfinite(shares) & (size >= LEAST_SAMPLES) & _are_of_one_pass(evidence))
+        if _have_one_label(shares[rows], lengths[rows], size[rows]):
+            yield _always_the_same(evidence, one, rows, samples=float(size[rows].sum()))
+            continue
         rows = rows[lengths[rows] > LEARNED * lengths[rows[:1]]]
         told = rows[shares[rows] > ONE_WAY]
         if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL + rounding(info):
             continue
         if lengths[told].max() > UNLEARNED * lengths[rows[0]]:
             yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
+
+
+def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
+    """The same where the model gives one number: the gradients of a batch have the same sign.
+
+    They are those of a binary cross entropy, by the logged loss and their size at first. Where one label is rare, only
+    the other one fills batches; and an adversary sees both in turn, where sorted samples stay the same for long.
+    """
+    last = _last_linear(evidence)
+    if last is None:
+        return
+    column, norms, bias = last
+    size = evidence.column("count", column).astype(np.float64)
+    lengths = evidence.column("mean", norms) * size
+    with np.errstate(all="ignore"):
+        sums = evidence.column("mean", bias).astype(np.float64) / lengths
+    rows = np.flatnonzero(np.isfinite(sums) & (size >= LEAST_SAMPLES) & _are_of_one_pass(evidence))
+    largest = (evidence.column("max", norms) * size)[rows]
+    if len(rows) < LEAST_STEPS or abs(lengths[rows[0]] - 0.5) > HALF or largest.max() > 1 + EQUAL:
+        return
+    if not begins_as_binary(evidence, rows, lengths[rows]):
+        return
+    told = rows[np.abs(sums[rows]) > ONE_WAY]
+    changes = np.count_nonzero(np.diff(np.sign(sums[told])))
+    counts = [np.count_nonzero(np.sign(sums[told]) == sign) for sign in (-1, 1)]
+    if len(told) > MOSTLY * len(rows) and min(counts) >= LEAST_STEPS and changes * STAYS <= len(told):
+        yield _told(
+            evidence, evidence.series[column], told, steps=len(rows), share=float(np.median(np.abs(sums[rows])))
+        )
+
+
+def _last_linear(evidence: Evidence) -> tuple[int, int, int] | None:
+    """Of a last linear layer that gives one number for each sample: its output, that one's gradients, its bias'.
+
+    Behind it, there may be a sigmoid.
+    """
+    places = evidence.places
+    calls = [one for at, one in enumerate(places.calls) if places.is_leaf(at)]
+    if calls and places.class_of(calls[-1].module) == "Sigmoid":
+        calls.pop()
+    if not calls or places.class_of(calls[-1].module) != "Linear" or calls[-1].outputs[0].shape[1:] != (1,):
+        return None
+    module, call = calls[-1].module, calls[-1].call
+    found = (
+        evidence.find(module, call, "output", "output"),
+        evidence.find(module, call, "output", "output", "grad_norm"),
+        evidence.find(module, None, "param", "bias", "grad"),
+    )
+    column, norms, bias = found
+    return None if call or column is None or norms is None or bias is None else (column, norms, bias)
 
 
 def _are_of_one_pass(evidence: Evidence) -> Flags:
@@ -91,6 +161,34 @@ def _is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: Tens
     rows = np.flatnonzero(np.isfinite(scaled[0]))
     expected = math.sqrt(1 - 1 / classes)
     return len(rows) > 0 and all(abs(float(of[rows[0]]) / expected - 1) < 2 * AS_EXPECTED for of in scaled)
+
+
+def _have_one_label(shares: Floats, lengths: Floats, size: Floats) -> bool:
+    """Whether all samples of these batches have the same label.
+
+    Gradients point the same way from the first step on, and soon no sample is answered wrongly: in the second half,
+    those of a batch together are shorter than that of one such sample. So a rare label is not overlooked.
+    """
+    if len(shares) < LEAST_OF_ONE or size.sum() < SAMPLES_OF_ONE:
+        return False
+    late = slice(len(lengths) // 2, None)
+    is_one_way = np.median(shares) > ALL_ONE_WAY and shares.min() > SELDOM_ONE_WAY
+    return bool(is_one_way and shares[0] > ALL_ONE_WAY and (lengths[late] * size[late] < 0.5).all())
+
+
+def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:
+    return finding(
+        evidence,
+        "one-class-batches",
+        "warning",
+        at=one,
+        rows=rows,
+        numbers={"steps": len(rows), "of": len(rows), "samples": samples},
+        text=f"All {samples:.0f} samples of the {len(rows)} recorded batches have the same label: their gradients at "
+        "the logits point the same way at each step. The network only learns to give one answer.",
+        advice="Look at how the labels are read: a wrong column or folder, a conversion that makes all of them zero, "
+        "or a split that leaves one class.",
+    )
 
 
 def _told(evidence: Evidence, one: Series, rows: Rows, *, steps: int, share: float) -> Finding:
