@@ -111,6 +111,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
+        "bad-init-scale",
         "single-class",
         "gradients-cleared",
         "learning-rate-gone",

@@ -10,7 +10,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.dimensions import NORMALISED, OFF, TWO_SIZES
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import facts_at, operations
 from torchgraph_explorer.findings.rules.heads import (
     EQUAL,
     WITHIN,
@@ -74,10 +74,15 @@ def _by_function(evidence: Evidence) -> Iterator[Finding]:
         return
     for row, one in operations(evidence, "softmax"):
         samples, others = one.before[0], one.before[1:]
-        sizes = [tensor.shape for tensor in root.inputs if tensor.shape]
+        batch = facts_at(evidence, row).batch_size  # sizes that differ between steps, as of a last batch, are unknown
+        sizes = [
+            (batch, *tensor.shape[1:]) if tensor.shape[0] is None else tensor.shape
+            for tensor in root.inputs
+            if tensor.shape
+        ]
         is_of_samples = all(each[0] == samples != (*each, 1)[1] for each in sizes) and bool(sizes)
         answers = root.outputs[0].shape
-        if samples < LEAST_SAMPLES or not is_of_samples or len(answers) != 2 or answers[0] != samples:
+        if samples < LEAST_SAMPLES or not is_of_samples or len(answers) != 2 or answers[0] not in {None, samples}:
             continue
         if math.prod(others) < 2 or samples in others:
             continue

@@ -26,6 +26,9 @@ TAKING = LAYERS | {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"} | RE
 LARGE_GAIN, SMALL_GAIN = 4.0, 0.05
 """By how much layers scale the standard deviation, in the geometric mean. Xavier: 1, He: 1.4, torch's default: 0.6."""
 
+LARGE_WITHOUT_BOUND = 3.0
+"""By how much a recurrence without a bound, as of ReLUs, scales its state. With the half of it that passes: 2."""
+
 ONE_LARGE_GAIN = 10.0
 """By how much a single layer scales it."""
 
@@ -34,6 +37,9 @@ LARGE_DESPITE_NORMALISATION = 10.0
 
 GROWN = 10.0
 """Large gains count if the activations at the end of the network have so many times the scale of its inputs."""
+
+ONE_SIGN = 0.5
+"""Mean of a layer's weights over their root mean square, from which on most have one sign, as numbers from 0 to 1."""
 
 LARGE_INPUT, SMALL_INPUT = 10.0, 0.01
 """Root mean square of what goes into the first layer."""
@@ -125,7 +131,8 @@ def _recurrent(evidence: Evidence) -> Iterator[Finding]:
         inputs = float(info.shape[-1] or 1)
         mean, rms = abs(float(evidence.column("mean", column)[0])), float(evidence.rms[0, column])
         gain = max(mean * inputs, rms * math.sqrt(inputs))
-        if gain > ONE_LARGE_GAIN and one.module in evidence.places.called:
+        limit = LARGE_WITHOUT_BOUND if _has_no_bound(evidence, one.module) else ONE_LARGE_GAIN
+        if gain > limit and one.module in evidence.places.called:
             yield finding(
                 evidence,
                 "bad-init-scale",
@@ -138,6 +145,13 @@ def _recurrent(evidence: Evidence) -> Iterator[Finding]:
                 advice="Use the default initialisation, or `torch.nn.init.orthogonal_` for the weights of the state.",
             )
             return
+
+
+def _has_no_bound(evidence: Evidence, module: str) -> bool:
+    """Whether a recurrence may give any number: its `nonlinearity` is no `tanh`, which also tells what it gives."""
+    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == module]
+    is_plain = evidence.places.class_of(module) in {"RNN", "RNNCell"}
+    return is_plain and any(float(evidence.peaks[0, one]) > 1 for one in outputs)
 
 
 def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
@@ -179,8 +193,10 @@ def _layers(evidence: Evidence) -> Iterator[_Layer]:
             continue
         scale = float(evidence.rms[0, weight])
         inputs = math.prod(size or 1 for size in info.shape[1:])
+        mean = abs(float(evidence.column("mean", weight)[0]))
         if scale > 0 and info.requires_grad and one.module in evidence.places.called:
-            yield _Layer(_order(evidence, weight), weight, scale * math.sqrt(inputs))
+            of_one_sign = mean * inputs if mean > ONE_SIGN * scale else 0.0  # these add up over the inputs
+            yield _Layer(_order(evidence, weight), weight, max(scale * math.sqrt(inputs), of_one_sign))
     for own in own_gains(evidence):
         yield _Layer(_order(evidence, own.column), *own)
 

@@ -97,12 +97,13 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
     """A parameter, such as of positions, that is added to a module's output and is larger than it by far."""
     places = evidence.places
     for number, call in enumerate(places.calls):
-        source = places.producer(number) if len(places.taken.get(number, ())) == 1 else None
-        if source is None or len(call.inputs) != 1 or len(places.calls[source].outputs) != 1:
+        source = places.producer(number) if len(places.sources.get(number, ())) == 1 else None
+        taken = [one for one in call.inputs if one.requires_grad]  # beside it there may be a mask
+        if source is None or len(taken) != 1 or len(places.calls[source].outputs) != 1:
             continue
         before = places.calls[source]
         small = evidence.find(before.module, before.call, "output", before.outputs[0].path)
-        large = evidence.find(call.module, call.call, "input", call.inputs[0].path)
+        large = evidence.find(call.module, call.call, "input", taken[0].path)
         if small is None or large is None:
             continue
         scales = evidence.rms[:, (small, large)]

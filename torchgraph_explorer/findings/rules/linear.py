@@ -1,4 +1,4 @@
-"""Linear layers with nothing between them, which together are one linear layer."""
+"""Linear layers or convolutions with nothing between them, which together are one of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ LEAST_LAYERS = 3
 """Layers one after the other from which on that is no projection that somebody has put before another on purpose."""
 
 LEAST_OF_ALL = 2
-"""The same if the model has no others, and so is one linear layer as a whole."""
+"""The same if the model has no others, and so is one linear layer as a whole; or if one `Sequential` has them."""
 
-_LAYER = "Linear"
+_LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
+"""Of convolutions, those over one place, or over each channel by itself, are parts of one that is split on purpose."""
+
 _PASSING = frozenset({"Identity", "Dropout"})
 """What hands its input on, but for noise."""
 
@@ -30,9 +32,14 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
     """
     weighted = _weighted(evidence)
     for layers in _chains(evidence):
-        is_whole = len(layers) == weighted
+        is_whole = len(layers) == weighted or _are_in_sequence(evidence, layers)
         if len(layers) < (LEAST_OF_ALL if is_whole else LEAST_LAYERS):
             continue
+        what = (
+            "linear layer"
+            if evidence.places.class_of(evidence.places.calls[layers[0]].module) == "Linear"
+            else "convolution"
+        )
         first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
         yield finding(
             evidence,
@@ -41,11 +48,17 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             at=first,
             rows=range(len(evidence)),
             numbers={"layers": len(layers)},
-            text=f"{len(layers)} linear layers, from {named(first)} to {named(last)}, take each other's outputs as "
-            "they are: together they can do no more than one linear layer.",
+            text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, take each other's outputs as "
+            f"they are: together they can do no more than one {what}.",
             advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, look whether "
             "its result is used.",
         )
+
+
+def _are_in_sequence(evidence: Evidence, layers: Sequence[int]) -> bool:
+    """Whether one `Sequential` has all of them, where nothing in `forward` can come in between."""
+    parents = {evidence.places.calls[at].module.rpartition(".")[0] for at in layers}
+    return len(parents) == 1 and evidence.places.class_of(min(parents)) == "Sequential"
 
 
 def _weighted(evidence: Evidence) -> int:
@@ -67,20 +80,32 @@ def _chains(evidence: Evidence) -> Iterator[list[int]]:
 
 
 def _is_trained(evidence: Evidence, number: int) -> bool:
-    """Whether a call is one of a linear layer whose weight is trained."""
+    """Whether a call is one of a linear layer, or convolution, whose weight is trained."""
     module = evidence.places.calls[number].module
-    params = evidence.places.modules[module].params
-    return evidence.places.class_of(module) == _LAYER and all(one.requires_grad for one in params)
+    params, name = evidence.places.modules[module].params, evidence.places.class_of(module)
+    if name != "Linear" and not _is_over_several(evidence, module):
+        return False
+    return name in _LAYERS and all(one.requires_grad for one in params)
+
+
+def _is_over_several(evidence: Evidence, module: str) -> bool:
+    """Whether a convolution goes over several places in each direction, and over all channels."""
+    sizes = evidence.places.option(module, "kernel_size") or ""
+    return evidence.places.option(module, "groups") in {None, "1"} and "1" not in sizes.strip("()").replace(
+        " ", ""
+    ).split(",")
 
 
 def _layer_before(evidence: Evidence, number: int) -> int | None:
-    """The call of a trained linear layer whose output, to the last bit, goes into this call."""
+    """The call of a trained layer of the same class whose output, to the last bit, goes into this call."""
     source = number
     while (found := evidence.places.producer(source)) is not None and found < source:
-        if not _is_same(evidence, found, number):
+        if not _is_same(evidence, found, source):  # a dropout in between hands on other numbers than it is given
             return None
         if evidence.places.class_of(evidence.places.calls[found].module) not in _PASSING:
-            return found if _is_trained(evidence, found) else None
+            same = evidence.places.class_of(evidence.places.calls[number].module)
+            is_same = evidence.places.class_of(evidence.places.calls[found].module) == same
+            return found if is_same and _is_trained(evidence, found) else None
         source = found
     return None
 

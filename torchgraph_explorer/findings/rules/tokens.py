@@ -112,8 +112,9 @@ def _is_wide(evidence: Evidence, module: str) -> bool:
 def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     """The answer at each place is the very token that the model is given there.
 
-    So it is for an autoencoder, too. But that has no causal attention over these tokens alone; and what is decoded
-    beside another input is given the tokens before, not those that are asked for.
+    So it is for an autoencoder, too. But that has no causal attention over these tokens alone, nor a single recurrence
+    that goes one way over them; and what is decoded beside another input is given the tokens before, not those that are
+    asked for.
     """
     yield from target_in_inputs(evidence)
     inputs = [one for one in _inputs(evidence) if one.most > 1]
@@ -122,7 +123,9 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
         return
     others = [one for one in inputs if one not in given]
     is_fault = (
-        _is_causal(evidence, given) if not others else all(max(one.following, one.same) < ALIKE for one in others)
+        _is_causal(evidence, given) or _recurs_over_tokens(evidence)
+        if not others
+        else all(max(one.following, one.same) < ALIKE for one in others)
     )
     if is_fault:
         yield finding(
@@ -144,6 +147,24 @@ def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
     lengths = {(one.length, one.length) for one in inputs}
     found: list[Operation] = [one for _, one in operations(evidence, "attention")]
     return bool(found) and all(one.before in lengths and one.numbers[0] <= VISIBLE for one in found)
+
+
+def _recurs_over_tokens(evidence: Evidence) -> bool:
+    """Whether there is one recurrence, without attention, that goes one way over what an embedding gives."""
+    places = evidence.places
+    recurrent = [at for at, one in enumerate(places.calls) if places.class_of(one.module) in RECURRENT]
+    if len(recurrent) != 1 or any(True for _ in operations(evidence, "attention")):
+        return False
+    if places.option(places.calls[recurrent[0]].module, "bidirectional") == "True":
+        return False
+    source = places.producer(recurrent[0])
+    while source is not None and places.class_of(places.calls[source].module) in _EACH_PLACE:
+        source = places.producer(source)
+    return source is not None and places.class_of(places.calls[source].module) == "Embedding"
+
+
+_EACH_PLACE = frozenset({"Dropout", "LayerNorm", "Linear", "ReLU"})
+"""Classes that mix no places."""
 
 
 def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
