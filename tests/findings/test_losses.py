@@ -88,6 +88,7 @@ def test_updates_that_are_soon_too_small_are_told_where_nothing_is_learned(
             [],
             id="has a large value among ones that differ, as small batches have once a network learns",
         ),
+        pytest.param(spiked(1.5), [], id="is once as large as at first, as with a rare class"),
         pytest.param(
             np.where(STEPS % 15 == 14, FALLING / 20 + 0.3, FALLING / 20),
             [],

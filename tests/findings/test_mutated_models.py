@@ -187,12 +187,14 @@ class Pooled(nn.Module):
         return found
 
 
-@pytest.mark.parametrize(("dimension", "expected"), [(0, [("softmax-over-batch", "")]), (1, [])])
+@pytest.mark.parametrize(
+    ("dimension", "usual", "expected"), [(0, 0.9, [("softmax-over-batch", "")]), (1, 0.9, []), (0, 0.1, [])]
+)
 def test_a_softmax_over_the_samples_is_told_beside_a_smaller_last_batch(
-    dimension: int, expected: list[tuple[str, str]], tmp_path: Path
+    dimension: int, usual: float, expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     def step(model: nn.Module, number: int) -> Tensor:
-        inputs = torch.randn(5 if number % 10 == 9 else 16, 8, 3)
+        inputs = torch.randn(16 if number % 10 < 10 * usual else 5 + number % 10, 8, 3)
         return F.cross_entropy(model(inputs), inputs.sum((1, 2)).long().clamp(0, 3))
 
     assert warned(trained(tmp_path, Pooled(dimension), step)) == expected

@@ -27,6 +27,9 @@ from torchgraph_explorer.schema import Call, Role, TensorInfo
 LEAST_SAMPLES = 3
 """Of so many samples on, a mean of one over their number is no chance."""
 
+USUAL = 0.5
+"""Share of the steps that have as many samples, if these are a batch."""
+
 ERRORS, MOST_ERROR = 4.0, 0.1
 """Standard errors by which the mean of sampled elements may be off, and the most that they may come to, of the mean."""
 
@@ -82,7 +85,13 @@ def _by_function(evidence: Evidence) -> Iterator[Finding]:
         ]
         is_of_samples = all(each[0] == samples != (*each, 1)[1] for each in sizes) and bool(sizes)
         answers = root.outputs[0].shape
-        if samples < LEAST_SAMPLES or not is_of_samples or len(answers) != 2 or answers[0] not in {None, samples}:
+        if (
+            samples < LEAST_SAMPLES
+            or not is_of_samples
+            or not _is_usual(evidence, samples)
+            or len(answers) != 2
+            or answers[0] not in {None, samples}
+        ):
             continue
         if math.prod(others) < 2 or samples in others:
             continue
@@ -98,6 +107,12 @@ def _by_function(evidence: Evidence) -> Iterator[Finding]:
             advice="Give the softmax the dimension of the places or classes, `dim=1` or `dim=-1`.",
         )
         return
+
+
+def _is_usual(evidence: Evidence, samples: int) -> bool:
+    """Whether most steps have so many samples: parts of one whole, as its points, are seldom as many as another's."""
+    sizes = [one.batch_size for one in evidence.training if one is not None and one.batch_size]
+    return sizes.count(samples) >= USUAL * len(sizes)
 
 
 def _varies(evidence: Evidence, root: Call) -> bool:

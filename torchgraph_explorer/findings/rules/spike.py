@@ -108,23 +108,21 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
 def _are_of_few(evidence: Evidence, loss: Loss, spikes: npt.NDArray[np.intp]) -> Flags:
     """Which spikes are of a batch of few samples, as the last one of an epoch is: its loss has more noise.
 
-    How many there are is known at recorded steps. At others, a single value may be of such a batch, unless it is larger
-    than the loss was at first.
+    How many there are is known at recorded steps. A single value that is no larger than the loss was at first may be of
+    such a batch, or of one with a rare class.
     """
     sizes = {
         int(step): one.batch_size
         for step, one in zip(evidence.steps, evidence.training, strict=True)
         if one is not None and one.batch_size is not None
     }
-    if not sizes:
-        return np.zeros(len(spikes), np.bool_)
-    usual, begin = float(np.median([*sizes.values()])), float(np.median(loss.values[:3]))
+    usual, begin = float(np.median([*sizes.values()] or [0])), float(np.median(loss.values[:3]))
     found = []
     for at in spikes.tolist():
         size = sizes.get(int(loss.steps[at]))
         before = float(np.median(loss.values[at - PAST : at]))
         is_single = at + 1 < len(loss.values) and loss.values[at + 1] ** 2 < before * loss.values[at]
-        found.append(size < FEW * usual if size is not None else bool(is_single and loss.values[at] < begin))
+        found.append((size is not None and size < FEW * usual) or bool(is_single and loss.values[at] < begin))
     return np.array(found, np.bool_)
 
 
