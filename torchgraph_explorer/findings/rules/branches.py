@@ -97,7 +97,7 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
     """A parameter, such as of positions, that is added to a module's output and is larger than it by far."""
     places = evidence.places
     for number, call in enumerate(places.calls):
-        source = places.producer(number) if len(places.sources.get(number, ())) == 1 else None
+        source = places.producer(number) if _is_given_one(evidence, number) else None
         taken = [one for one in call.inputs if one.requires_grad]  # beside it there may be a mask
         if source is None or len(taken) != 1 or len(places.calls[source].outputs) != 1:
             continue
@@ -126,6 +126,13 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
             advice="Initialise the parameter smaller, with a standard deviation of 0.02, say.",
         )
         return
+
+
+def _is_given_one(evidence: Evidence, call: int) -> bool:
+    """Whether a call takes from one place what gradients go back to; a mask may be made of the model's input."""
+    nodes = evidence.places.graph.nodes if evidence.places.graph else ()
+    taken = [nodes[one] for one in evidence.places.taken.get(call, ())]
+    return len([one for one in taken if one.tensor is None or one.tensor.requires_grad]) == 1
 
 
 def _added(evidence: Evidence, call: int, *, rows: Rows, scales: npt.NDArray[np.float64]) -> int | None:

@@ -16,7 +16,8 @@ LEAST_LAYERS = 3
 """Layers one after the other from which on that is no projection that somebody has put before another on purpose."""
 
 LEAST_OF_ALL = 2
-"""The same if the model has no others, and so is one linear layer as a whole; or if one `Sequential` has them."""
+"""The same if the model has no others, and so is one linear layer as a whole; or if they are
+convolutions of one `Sequential`."""
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 """Of convolutions, those over one place, or over each channel by itself, are parts of one that is split on purpose."""
@@ -56,9 +57,10 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _are_in_sequence(evidence: Evidence, layers: Sequence[int]) -> bool:
-    """Whether one `Sequential` has all of them, where nothing in `forward` can come in between."""
+    """Whether they are convolutions of one `Sequential`, where nothing in `forward` can come in between."""
     parents = {evidence.places.calls[at].module.rpartition(".")[0] for at in layers}
-    return len(parents) == 1 and evidence.places.class_of(min(parents)) == "Sequential"
+    is_linear = evidence.places.class_of(evidence.places.calls[layers[0]].module) == "Linear"
+    return not is_linear and len(parents) == 1 and evidence.places.class_of(min(parents)) == "Sequential"
 
 
 def _weighted(evidence: Evidence) -> int:
