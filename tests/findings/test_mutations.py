@@ -103,6 +103,16 @@ def test_a_penalty_in_the_loss_that_outweighs_the_data_is_told(
     assert warned(trained(tmp_path, network(), step, rate=0.01)) == expected
 
 
+def test_a_penalty_is_told_where_a_small_last_layer_still_learns(tmp_path: Path) -> None:
+    def step(model: nn.Module, _number: int) -> Tensor:
+        inputs, _ = batch()
+        penalty = torch.stack([one.square().sum() for one in model.parameters()]).sum()
+        return F.mse_loss(model(inputs)[:, 0], inputs[:, :3].sum(1)) + penalty
+
+    model = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    assert warned(trained(tmp_path, model, step, rate=0.002)) == [("weight-decay-dominates", None)]
+
+
 def in_order(number: int, classes: int = 2, stay: int = 8) -> tuple[Tensor, Tensor]:
     labels = torch.full((BATCH,), number // stay % classes)
     return samples(labels), labels

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.ratios import trained_matrices
-from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.findings.rules.rule import Flags, finding
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,12 +22,15 @@ ALIKE = 0.1
 EQUAL_SIZES = 0.98
 """Mean magnitude of the elements of a gradient over their root mean square, from which on all have the same."""
 
+MOST = 0.9
+"""Share of the elements of all matrices that are in such ones: a small last layer may well get more from the data."""
+
 OFTEN = 0.4
 """Share of the recorded steps at which it has to be so."""
 
 
 def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
-    """The gradients of all matrices are the same multiple of their values, or have one magnitude in all elements.
+    """The gradients of nearly all matrices are the same multiple of their values, or all have one magnitude.
 
     The first is the gradient of the sum of squares of the weights, the second that of the sum of their magnitudes. Of a
     loss of the data, neither is so.
@@ -58,32 +61,40 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
             at=None,
             rows=range(len(evidence)),  # as it stays the same, it is a part of the gradients before, too
             numbers={"factor": factor / power, "matrices": len(columns), "steps": len(rows)},
-            text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of all {len(columns)} weight "
-            f"matrices are, but for a few percent, those of a penalty in the loss: the sum of the {name} of the "
-            f"weights, times {factor / power:.2g}. It draws them to zero, and hardly any of the data's is left.",
+            text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of the weight matrices are, but for "
+            f"a few percent, those of a penalty in the loss: the sum of the {name} of the weights, times "
+            f"{factor / power:.2g}. It draws them to zero, and hardly any of the data's is left.",
             advice="Lower the factor of the penalty on the weights by 100 or more, or leave it out.",
         )
         return
 
 
 def _factors_of_squares(evidence: Evidence, values: npt.NDArray[np.intp], gradients: npt.NDArray[np.intp]) -> Floats:
-    """At each row, what all matrices are multiplied by in their gradients; NaN where these are no such multiples."""
-    ratios = []
-    for name in ("std", "absolute_mean", "l2_norm"):
-        of_values, of_gradients = (evidence.matrix(name)[:, of].astype(np.float64) for of in (values, gradients))
-        with np.errstate(all="ignore"):
-            ratios.append(of_gradients / of_values)
-    every = np.concatenate(ratios, axis=1)
-    middle: Floats = np.median(every, axis=1)
-    is_so = (np.abs(every - middle[:, None]) < ALIKE * middle[:, None]).all(axis=1)
-    return np.where(is_so, middle, np.nan)
+    """At each row, what nearly all is multiplied by in its gradient; NaN where there is no such multiple."""
+    of_values, of_gradients = (evidence.matrix("l2_norm")[:, of].astype(np.float64) for of in (values, gradients))
+    with np.errstate(all="ignore"):
+        factor: Floats = np.linalg.norm(of_gradients, axis=1) / np.linalg.norm(of_values, axis=1)
+        near = [
+            np.abs(evidence.matrix(name)[:, gradients] / evidence.matrix(name)[:, values] / factor[:, None] - 1) < ALIKE
+            for name in ("std", "absolute_mean", "l2_norm")
+        ]
+    return np.where(_are_most(evidence, values, np.logical_and.reduce(near)), factor, np.nan)
 
 
 def _of_magnitudes(evidence: Evidence, gradients: npt.NDArray[np.intp]) -> Floats:
-    """At each row, the magnitude of the elements of all gradients; NaN where it differs."""
-    mean = evidence.matrix("absolute_mean")[:, gradients].astype(np.float64)
-    middle: Floats = np.median(mean, axis=1)
+    """At each row, the magnitude of nearly all elements of the gradients; NaN where it differs."""
+    mean, count = (evidence.matrix(name)[:, gradients].astype(np.float64) for name in ("absolute_mean", "count"))
     with np.errstate(all="ignore"):
-        are_equal = (mean > EQUAL_SIZES * evidence.rms[:, gradients]).all(axis=1)
-        is_so = are_equal & (np.abs(mean - middle[:, None]) < ALIKE * middle[:, None]).all(axis=1) & (middle > 0)
-    return np.where(is_so, middle, np.nan)
+        magnitude: Floats = (mean * count).sum(axis=1) / count.sum(axis=1)
+        are_equal = mean > EQUAL_SIZES * evidence.rms[:, gradients]
+        near = np.abs(mean / magnitude[:, None] - 1) < ALIKE
+    return np.where(_are_most(evidence, gradients, are_equal & near), magnitude, np.nan)
+
+
+def _are_most(evidence: Evidence, columns: npt.NDArray[np.intp], told: Flags) -> Flags:
+    """The rows at which this is `told` of matrices that have nearly all elements, and of several."""
+    count = np.nan_to_num(evidence.matrix("count")[:, columns]).astype(np.float64)
+    with np.errstate(all="ignore"):
+        share = (count * told).sum(axis=1) / count.sum(axis=1)
+    found: Flags = (share > MOST) & (told.sum(axis=1) >= LEAST_MATRICES)
+    return found
