@@ -117,6 +117,7 @@ NOT_CALLED = {
     "step_tensors._words": "called where a tensor is not kept",
     "step_tensors._place": "called where a tensor is not kept",
     "step_tensors.KeptSteps._limit": "called where the space is used",
+    "step_tensors._megabytes": "called where the space is used",
     "copies.Copied.size": "called within another that is broken",
 }
 """Names, or beginnings of names, after the package's, of what is not broken, and why."""

@@ -230,12 +230,16 @@ class KeptSteps:
         return True
 
     def _limit(self) -> str:
-        used, most, step = (f"{size / 1e6:.3g}" for size in (self.used, self.most, self._largest))
+        used, most, step = (_megabytes(size) for size in (self.used, self.most, self._largest))
         return f"Kept tensors take {used} of {most} MB (Keep(megabytes=)), and a step up to {step} MB."
 
 
 class FullError(NotKeptError):
     """There is no room on disk."""
+
+
+class TooMuchError(NotKeptError):
+    """The step has too many to hold in memory, which further ones would meet, too."""
 
 
 class StepTensors:
@@ -314,6 +318,8 @@ class StepTensors:
                 self._take(key, tensor)
         except FullError:
             self._steps.note_full()
+        except TooMuchError as cause:
+            self._steps.note_once("too much", f"{_words(key)} is not kept, and others neither: {cause}")
         except NotKeptError as cause:
             self._steps.note_once(_place(key), f"{_words(key)} is not kept: {cause}.")
         except Exception as fault:  # ours, or memory ran out: the rest is kept
@@ -496,7 +502,10 @@ class StepTensors:
         self._room.left += size
         if self._count() + size > self._steps.room:
             raise FullError
-        raise NotKeptError(f"the kept tensors of its step would take more than {MOST_WAITING >> 20} MB of memory")
+        raise TooMuchError(
+            f"those of its step would take more than {MOST_WAITING >> 20} MB of memory. "
+            "Name fewer tensors, or keep fewer samples (Keep(samples=))."
+        )
 
     def _unique(self) -> list[Taken | Placed]:
         return list({id(one): one for names in (self._taken, self._named) for one in names.values()}.values())
@@ -526,6 +535,10 @@ def _kind(key: SeriesKey) -> TensorKind:
     if role == "param":
         return "parameter"
     return "input" if role == "input" and not module else "intermediate"
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.3g}" if size < 1e9 else f"{size / 1e6:.0f}"
 
 
 def _words(key: SeriesKey) -> str:
