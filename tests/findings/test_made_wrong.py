@@ -733,6 +733,18 @@ def test_a_softmax_over_one_class_is_told(
     assert [one.kind for one in told if not one.causes] == (["single-class"] if is_told else [])
 
 
+def test_a_critic_that_is_not_the_smaller_one_at_any_sample_is_not_told_of_one_class(tmp_path: Path) -> None:
+    critic, optimizer = (net := nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))), sgd(net)
+    with watch(critic, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(STEPS):
+            inputs = torch.randn(32, 8)
+            torch.minimum(critic(inputs), torch.full((32, 1), -100.0)).mean().backward()
+            F.mse_loss(critic.forward(inputs), inputs[:, :1]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert "single-class" not in {one.kind for one in open_run(tmp_path / "run").model().findings()}
+
+
 @pytest.mark.parametrize(
     ("words", "severity"),
     [

@@ -10,21 +10,26 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.heads import trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged
-from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.findings.rules.rule import Flags, finding
 
 LEAST_STEPS = 4
 """Recorded steps at which the gradient has to be zero."""
 
 
 def single_class(evidence: Evidence) -> Iterator[Finding]:
-    """The model gives one number for each sample, and a loss whose gradient is zero from the first step to the last."""
+    """The model gives one number for each sample, and a loss whose gradient is zero from the first step to the last.
+
+    A second critic may be the larger one of two at each sample of an actor's loss. What trains it, which may be a call
+    of its `forward`, reaches its parameters.
+    """
     loss = judged(evidence)
+    is_trained: Flags = np.any(evidence.peaks[:, evidence.of_kind("grad", "param")] > 0, axis=1)
     for one, info, column, norms in trained_outputs(evidence):
         longest = evidence.column("max", norms)
         rows = np.flatnonzero(np.isfinite(longest))
         has_one = len(info.shape) > 1 and info.shape[1] == 1
         is_zero = loss is None or not len(loss.values) or not loss.values.any()
-        if not has_one or not is_zero or len(rows) < LEAST_STEPS or longest[rows].any():
+        if not has_one or not is_zero or len(rows) < LEAST_STEPS or longest[rows].any() or is_trained[rows].any():
             continue
         yield finding(
             evidence,
