@@ -165,6 +165,25 @@ def test_a_watched_model_copies_and_pickles_as_an_unwatched_one(mid_step: bool) 
         assert repr(model) == repr(Digits())
 
 
+def test_torch_warns_of_no_hook_where_a_loss_is_saved() -> None:
+    class WithLoss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.criterion = nn.Linear(4, 2), nn.MSELoss()
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            loss: Tensor = self.criterion(self.layer(inputs), inputs[:, :2])
+            return loss
+
+    model = WithLoss()
+    with watch(model, backend=Listening(), log_freq=1):
+        loss = model(torch.ones(3, 4))
+        saved = pickle.dumps({"model": model.state_dict(), "loss": loss})  # a warning is an error here
+        loss.backward()
+    assert pickle.loads(saved)["loss"].item() == loss.item()
+    assert not pickle.loads(saved)["loss"]._backward_hooks
+
+
 def test_a_watched_model_can_be_freed() -> None:
     model = Digits()
     heard = Listening()

@@ -25,10 +25,12 @@ class SafeHook:
     """A hook on one of the user's modules or tensors.
 
     A pickled or copied model must contain nothing of this package, and must load where it is not installed. So a copy
-    of a hook is a callable of the standard library that takes any arguments and does nothing.
+    of a hook is a callable of the standard library that takes any arguments and does nothing. Nor does torch warn of a
+    hook that it leaves out where a tensor is saved, as the loss is with a checkpoint.
     """
 
     __slots__ = ("__weakref__",)
+    __torch_unserializable__ = True  # for `warn_if_has_hooks` of torch
 
     @abstractmethod
     def act(self, *arguments: Any) -> None:
