@@ -28,7 +28,7 @@ from torchgraph_explorer.training.rewatch import earlier_watch, taking_over
 from torchgraph_explorer.training.run_choice import choose_location
 from torchgraph_explorer.training.run_folder import check_logdir, run_of_wandb
 from torchgraph_explorer.training.session import describe
-from torchgraph_explorer.training.switched_off import SwitchedOff, is_switched_off
+from torchgraph_explorer.training.switched_off import ImportedAnew, SwitchedOff, is_imported_anew, is_switched_off
 from torchgraph_explorer.training.viewer import introduce, open_viewer
 from torchgraph_explorer.training.watcher import Watcher
 from torchgraph_explorer.training.writer_thread import WAITING
@@ -92,6 +92,8 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
     check_display(display)
     if is_switched_off():
         return SwitchedOff(model, _name(model, target.name, rank=None))
+    if is_imported_anew():
+        return ImportedAnew(model, _name(model, target.name, rank=None))
     request = _resolved(model, settings, target=target, display=display)
     destination = _find(request) if request.backends.record else None
     if destination is None:
