@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from torch.optim import Optimizer
 from tests.listening import Listening
 from tests.sharpness_aware import SharpnessAware
 from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers
 from torchgraph_explorer.capture.resumed_steps import updates_by
 from torchgraph_explorer.sinks import Resumed
 from torchgraph_explorer.training import first_step
@@ -292,6 +294,31 @@ def test_the_number_is_known_before_the_first_pass() -> None:
         assert (watcher.step, watcher.recording) == (BEFORE, True)
         one_update(model, [optimizer])
         assert (watcher.step, watcher.recording) == (BEFORE + 1, False)
+
+
+def test_the_number_is_looked_up_once_however_often_it_is_asked_for_before_the_first_pass() -> None:
+    model = network()
+    with (
+        watch(model, backend=Listening()) as watcher,
+        mock.patch.object(ModelOptimizers, "look", autospec=True) as look,
+    ):
+        assert [watcher.step for _ in range(50)] == [0] * 50
+        assert [watcher.recording for _ in range(50)] == [True] * 50
+    assert look.call_count <= 3
+
+
+def test_the_number_of_an_optimizer_that_is_made_and_loaded_after_it_was_asked_for_is_known_at_once() -> None:
+    model = network()
+    with watch(model, backend=Listening()) as watcher:
+        assert watcher.step == 0
+        optimizer = torch.optim.Adam(model.parameters())
+        assert watcher.step == 0
+        trained = network()
+        before = torch.optim.Adam(trained.parameters())
+        for _ in range(BEFORE):
+            one_update(trained, [before])
+        optimizer.load_state_dict(before.state_dict())
+        assert watcher.step == BEFORE
 
 
 def test_log_freq_counts_from_the_first_update_ever() -> None:

@@ -254,6 +254,8 @@ NOT_CALLED = {
     "capture.step_tracker.StepTracker._note_silence": AT_A_PAUSE,
     "capture.step_counter.StepCounter.current": ON_REQUEST,
     "capture.step_counter.StepCounter.look_back": ON_REQUEST,
+    "capture.look_again.LookAgain.__init__": BY_WATCH,
+    "capture.look_again.LookAgain": ON_REQUEST,
     "capture.step_tracker.StepTracker.current_step": ON_REQUEST,
     "capture.step_tracker.StepTracker.is_recording": ON_REQUEST,
     "capture.step_tracker.StepTracker.look_back": ON_REQUEST,

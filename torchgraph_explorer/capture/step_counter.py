@@ -9,6 +9,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture.gradient_hooks import current_backward
+from torchgraph_explorer.capture.look_again import LookAgain
 from torchgraph_explorer.capture.optimizer_steps import ModelOptimizers, ParameterWrites
 from torchgraph_explorer.capture.path_gradients import sequence_number
 from torchgraph_explorer.capture.phases import Phase
@@ -49,6 +50,7 @@ class StepCounter:
         self.optimizers = ModelOptimizers(model)
         self._phase = phase
         self._resumed = ResumedSteps(phase)
+        self._again = LookAgain()
         self._writes = ParameterWrites()
         self._was_called = self._has_looked = False
         self._passes = 0
@@ -131,12 +133,20 @@ class StepCounter:
 
     def look_back(self, model: nn.Module) -> None:
         """Before the first step, look for updates that were made earlier."""
-        if not (self.counts_passes or self.has_updates or self.is_begun):
+        if self.counts_passes or self.has_updates or self.is_begun:
+            return
+        if self._again.is_due(model):
             self._look(model)
+            self._again.end()
+        else:
+            self._note_updates(model)
 
     def _look(self, model: nn.Module) -> None:
         """Find the optimizers of the model, and the updates that they have made so far."""
         self.optimizers.look(model)
+        self._note_updates(model)
+
+    def _note_updates(self, model: nn.Module) -> None:
         self._resumed.note(self.optimizers.known, model, begun=int(self.is_begun))
 
     def begin_pass(self, model: nn.Module) -> tuple[StepEnd, list[Optimizer]] | None:
