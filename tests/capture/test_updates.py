@@ -547,6 +547,24 @@ def test_a_training_of_which_nothing_is_recorded_is_told_so_while_it_goes_on(
         watcher.close()
 
 
+def test_a_model_that_waits_while_another_watched_one_is_trained_is_not_said_to_be_silent() -> None:
+    first, second = network(), network()
+    heard = Listening(), Listening()
+    with (
+        warnings.catch_warnings(record=True) as told,
+        watch(first, backend=heard[0], log_freq=1),
+        watch(second, backend=heard[1], log_freq=1),
+    ):
+        warnings.simplefilter("always")
+        for model in (first, second):
+            optimizer = sgd(model)
+            for _ in range(110):
+                model(torch.randn(2, 4)).sum().backward()
+                optimizer.step()
+    assert [str(one.message) for one in told] == []
+    assert all(each.recorded() for each in heard)
+
+
 def test_a_head_that_the_loop_calls_after_many_calls_of_a_cell_is_recorded() -> None:
     model, heard = nn.ModuleDict({"cell": nn.RNNCell(4, 4), "head": nn.Sequential(nn.Linear(4, 1))}), Listening()
     optimizer = sgd(model)

@@ -37,8 +37,11 @@ class OptimizerListener(Protocol):
     def after_step(self, optimizers: tuple[Optimizer, ...]) -> None:
         """An optimizer has moved its parameters. With it are those whose steps it called."""
 
+    def has(self, optimizer: Optimizer) -> bool:
+        """Whether it is known that `optimizer` moves the listener's model."""
+
     def fail_at_step(self, fault: Exception) -> None:
-        """One of the two raised `fault`."""
+        """One of these raised `fault`."""
 
 
 class _OpenSteps(threading.local):
@@ -87,6 +90,10 @@ class OptimizerSteps:
         """Call nobody."""
         for listener in tuple(self._listeners):
             self.remove(listener)
+
+    def are_watched(self, optimizers: Iterable[Optimizer]) -> bool:
+        """Whether somebody's model is moved by one of these."""
+        return any(listener.has(each) for listener in tuple(self._listeners) for each in optimizers)
 
     def open_here(self) -> tuple[Optimizer, ...]:
         """Those that are stepping in this thread, and call a closure that calls the model."""
@@ -171,6 +178,10 @@ class ModelOptimizers:
     def known(self) -> list[Optimizer]:
         """Those of which it is known that they move the model."""
         return list(self._own)
+
+    def has(self, optimizer: Optimizer) -> bool:
+        """Whether it is one of those."""
+        return optimizer in self._own
 
     def _has_parameters(self, optimizer: Optimizer, model: nn.Module) -> bool:
         now = {id(parameter) for parameter in parameters_within(model)}

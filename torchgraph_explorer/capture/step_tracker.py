@@ -283,9 +283,14 @@ class StepTracker:
                 for each in optimizers:
                     self._check_gradient(each, is_updated=True)
             is_own = self._admission.after_update(model, optimizers)
-            if not self.silence.is_over:
+            # models of an ensemble, say, that are trained one after the other: this one waits for its turn
+            if not self.silence.is_over and (is_own or not process_state.optimizer_steps.are_watched(optimizers)):
                 self.silence.update(is_own=is_own)
                 self._note_silence()
+
+    def has(self, optimizer: Optimizer) -> bool:
+        """Whether it moves the model (for `optimizer_steps.OptimizerListener`)."""
+        return self._counter.optimizers.has(optimizer)
 
     def fail_at_step(self, fault: Exception) -> None:
         """What was recorded of an update failed (for `optimizer_steps.OptimizerListener`): updates are not followed."""
