@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import socket
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -49,6 +50,7 @@ def flow(page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
             before = served.pop()
             before.close()
             port = urlsplit(before.url).port or 0
+            expect_soon(lambda: check_is_free(port))  # another one would be taken
         served.append(Page(LiveSource(session, loss=loss, words=words), host="127.0.0.1", port=port, logdir=None))
         tab = page.context.new_page() if again else page
         tab.goto(served[-1].url)
@@ -63,6 +65,11 @@ def flow(page: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     for one in served:
         one.close()
     assert viewer.complaints == []
+
+
+def check_is_free(port: int) -> None:
+    with socket() as asking:
+        assert asking.connect_ex(("127.0.0.1", port)) != 0
 
 
 def digits() -> tuple[nn.Module, Tensor, Callable[[Tensor], Tensor]]:

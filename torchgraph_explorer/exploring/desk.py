@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from secrets import randbelow
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -115,7 +116,8 @@ class Desk:
         self._news = threading.Condition()
         self._wanted, self._facts = Wanted(), list[TensorFacts]()
         self._parts: dict[str, Part] = {}
-        self._version = self._generation = self._stamp = 0
+        self._version = randbelow(1 << 40)  # a program that is started again at the same address has others
+        self._generation = self._stamp = 0
         self._done = -1
         self._aimed: Target | None = None
         self._edited_at = 0.0

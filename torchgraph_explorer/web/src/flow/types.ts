@@ -20,7 +20,7 @@ export interface Part {
 
 export interface FlowState {
   version: number;
-  /** What changes are sent with: only pages of this server can read it. Another server numbers versions and stamps anew. */
+  /** What changes are sent with: only pages of this server can read it. Another server numbers stamps anew. */
   key: string;
   title: string;
   tensors: TensorFacts[];

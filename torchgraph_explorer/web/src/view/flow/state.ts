@@ -91,9 +91,9 @@ export function isStrong(size: number, strongest: number): boolean {
 export async function follow(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      const found = await askState(isLost ? -1 : (state.value?.version ?? -1), signal); // another server's may have the same version
+      const found = await askState(state.value?.version ?? -1, signal);
       batch(() => {
-        if (found.version !== state.value?.version || found.key !== state.value.key) state.value = found;
+        if (found.version !== state.value?.version) state.value = found;
         if (isLost) problem.value = null;
         isLost = false;
       });
