@@ -240,6 +240,7 @@ NOT_CALLED = {
     "capture.sampled_updates._SamplesInTorch": WITHOUT_C,
     "capture.sampled_updates.SampledUpdates._in_torch": WITHOUT_C,
     "capture.sampled_updates._sample": WITHOUT_C,
+    "capture.sampled_updates._ratios": WITHOUT_C,
     "capture.call_context.is_in_backward": IN_BACKWARD,
     "capture.silence.Silence.__init__": BY_WATCH,
     "capture.silence.Silence.call_in_backward": IN_BACKWARD,
