@@ -7,6 +7,7 @@ import warnings
 
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record.folder import SegmentFile
+from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.scan import Scanner
 
 MOST = 64
@@ -84,3 +85,11 @@ def note_a_torn_end(file: SegmentFile, scanner: Scanner, notices: Notices, *, pa
 def note_size(file: SegmentFile, notices: Notices, *, part: str = "") -> None:
     """Note that a file is larger than a segment can be."""
     notices.add(f"segment {part}{file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped")
+
+
+def note_foreign(file: SegmentFile, owner: Owner, notices: Notices, *, at: int, part: str = "") -> None:
+    """Note once, of a file that is `owner`'s, that the record at byte `at` is of another session."""
+    if not owner.has_others:
+        owner.has_others = True
+        what = f"from byte {at} on, it has records of another session, which were skipped"
+        notices.add(f"segment {part}{file.name}: {what}")

@@ -17,10 +17,12 @@ class Owner:
     Attributes:
         session: The session; None until it is known.
         segment: What the file says of its place.
+        has_others: Records of another session were found in the file, and told.
     """
 
     session: Session | None = None
     segment: pb.Segment | None = None
+    has_others: bool = False
     _mark: int = 0
     _is_within_other: bool = False
 

@@ -19,12 +19,12 @@ from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.losses import Written, losses
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
+from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_foreign, note_size
 from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.index import KeptIndex, OfRun
-from torchgraph_explorer.record.unchanged import Seen
+from torchgraph_explorer.record.unchanged import Seen, continues
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
@@ -40,7 +40,6 @@ class _Segment:
         seen: What tells whether it is still that file.
         owner: Whose it is.
         is_skipped: It does not belong here.
-        has_foreign: Records of another session were found in it.
         session: The model, and the id of the session, once they are known; None for a file that is skipped.
     """
 
@@ -50,7 +49,6 @@ class _Segment:
     seen: Seen = field(default_factory=Seen)
     owner: Owner = field(default_factory=Owner)
     is_skipped: bool = False
-    has_foreign: bool = False
     session: tuple[str, str] | None = None
 
 
@@ -229,7 +227,10 @@ class RunRecord:
     def _forget_if_replaced(self, files: list[SegmentFile]) -> bool:
         """Start over if a file that was read is gone, shorter, or replaced by another."""
         now = {file.name: file for file in files}
-        if all(_continues(now.get(name), segment) for name, segment in self._segments.items()):
+        if all(
+            continues(now.get(name), segment.file, least=segment.file.size, seen=segment.seen)
+            for name, segment in self._segments.items()
+        ):
             return False
         self._epochs |= {name: model.epoch + 1 for name, model in self._models.items()}
         self._segments, self._models, self._known_series = {}, {}, {}
@@ -267,7 +268,7 @@ class RunRecord:
             elif segment.session is not None:
                 model, session = segment.session
                 if not segment.owner.owns(head):
-                    self._note_foreign(segment, found)
+                    note_foreign(segment.file, segment.owner, self._notices, at=found.offset)
                 elif not self._skip_known(segment, found, read):
                     self._models[model].take(head, found, Source(read, file, session, self._notices))
                     self._remember(segment, found, read)
@@ -302,19 +303,13 @@ class RunRecord:
             what = "it does not begin as a segment does, being damaged or something else"
         self._notices.add(f"segment {file.name}: {what}")
 
-    def _note_foreign(self, segment: _Segment, found: ScannedRecord) -> None:
-        if not segment.has_foreign:
-            segment.has_foreign = True
-            what = f"from byte {found.offset} on, it has records of another session, which were skipped"
-            self._notices.add(f"segment {segment.file.name}: {what}")
-
     def _begin(self, segment: _Segment, found: ScannedRecord, head: pb.Segment) -> None:
         """Note which model and session `segment` is of, unless it does not belong here."""
         require_version(head.version, str(segment.file.path))
         is_first = segment.owner.session is None
         session = segment.owner.begin(head)
         if session is None:
-            self._note_foreign(segment, found)
+            note_foreign(segment.file, segment.owner, self._notices, at=found.offset)
             return
         if is_first and (why := self._strangers.get(segment.file.name)):
             segment.is_skipped = True
@@ -331,13 +326,3 @@ class RunRecord:
 def _bytes(segment: _Segment, found: ScannedRecord, read: ReadAt) -> bytes:
     """The record, from its header up to the next one."""
     return read(found.offset, segment.scanner.position - found.offset)
-
-
-def _continues(now: SegmentFile | None, segment: _Segment) -> bool:
-    before = segment.file
-    if now is None or now.inode != before.inode or now.size < before.size:
-        return False
-    if (now.size, now.modified) == (before.size, before.modified):
-        return True
-    with reading(now.path) as read:
-        return segment.seen.is_still_in(read)

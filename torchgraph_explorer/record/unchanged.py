@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from zlib import crc32
 
-from torchgraph_explorer.record.folder import ReadAt
+from torchgraph_explorer.record.folder import ReadAt, SegmentFile, reading
 
 _BEGINNING, _END = 1 << 10, 1 << 6
 
@@ -26,3 +26,13 @@ class Seen(NamedTuple):
     def is_still_in(self, read: ReadAt) -> bool:
         """Whether the file begins as it did."""
         return self == Seen.of(read, self.stop)
+
+
+def continues(now: SegmentFile | None, before: SegmentFile, *, least: int, seen: Seen) -> bool:
+    """Whether a file as it is listed `now` is the one that was listed `before`, has `least` bytes, and was `seen`."""
+    if now is None or now.inode != before.inode or now.size < least:
+        return False
+    if (now.size, now.modified) == (before.size, before.modified):
+        return True
+    with reading(now.path) as read:
+        return seen.is_still_in(read)

@@ -21,13 +21,13 @@ from torchgraph_explorer.record.limits import (
     TENSOR_GRAPH_BYTES,
 )
 from torchgraph_explorer.record.losses import SECONDS_TO_BE_SEEN, Written, losses
-from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_size
+from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_foreign, note_size
 from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
 from torchgraph_explorer.record.tensors.graphs import decode_tensor_graph
-from torchgraph_explorer.record.unchanged import Seen
+from torchgraph_explorer.record.unchanged import Seen, continues
 from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -79,7 +79,6 @@ class _Segment:
     scanned: int = 0
     seen: Seen = field(default_factory=Seen)
     owner: Owner = field(default_factory=Owner)
-    has_foreign: bool = False
     records: list[KeptRecord] = field(default_factory=list)
 
     @property
@@ -205,7 +204,10 @@ class KeptIndex:
         files = {file.name: file for file in self._folder.files()}
         for told in self._folder.odd:
             self._notices.add(told)
-        is_replaced = any(not _continues(files.get(name), known) for name, known in self._segments.items())
+        is_replaced = any(
+            not continues(files.get(name), known.file, least=known.scanned, seen=known.seen)
+            for name, known in self._segments.items()
+        )
         if is_replaced:
             self._segments, self._layouts, self._graphs = {}, {}, {}
         return any([is_replaced, *(self._read_segment(file) for file in files.values())])
@@ -276,9 +278,9 @@ class KeptIndex:
         if head.HasField("segment"):
             require_version(head.segment.version, str(segment.file.path))
             if segment.owner.begin(head.segment) is None:
-                self._note_foreign(segment, found)
+                note_foreign(segment.file, segment.owner, self._notices, at=found.offset, part=_PART)
         elif segment.session is not None and not segment.owner.owns(head):
-            self._note_foreign(segment, found)
+            note_foreign(segment.file, segment.owner, self._notices, at=found.offset, part=_PART)
         elif head.HasField("tensors"):
             if segment.session is None or not _is_sound(head.tensors):
                 return False
@@ -289,12 +291,6 @@ class KeptIndex:
             name = segment.session.id, head.tensor_graph.id
             self._graphs[name] = head.tensor_graph.check, found, segment.file
         return True
-
-    def _note_foreign(self, segment: _Segment, found: ScannedRecord) -> None:
-        if not segment.has_foreign:
-            segment.has_foreign = True
-            what = f"from byte {found.offset} on, it has records of another session, which were skipped"
-            self._notices.add(f"segment {_PART}{segment.file.name}: {what}")
 
     def _record(self, segment: _Segment, found: ScannedRecord, head: pb.Tensors) -> KeptRecord:
         assert segment.session is not None
@@ -328,16 +324,6 @@ class KeptIndex:
             if known[0] == launch:
                 known[1][rank] = record
         return {step: dict(sorted(latest[step][1].items())) for step in sorted(latest)}
-
-
-def _continues(now: SegmentFile | None, segment: _Segment) -> bool:
-    before = segment.file
-    if now is None or now.inode != before.inode or now.size < segment.scanned:
-        return False
-    if (now.size, now.modified) == (before.size, before.modified):
-        return True
-    with reading(now.path) as read:
-        return segment.seen.is_still_in(read)
 
 
 def _is_sound(head: pb.Tensors) -> bool:
