@@ -1,8 +1,7 @@
 /** Keeps what is on show up to date: fetches it once when something else is wanted, and again after a failure. */
 
+import {RETRY_MS} from './errors';
 import {latest} from './latest';
-
-const RETRY_MS = 2000;
 
 interface Identity {
   /** What is asked for. The answer for another key is never shown: its request is aborted. */

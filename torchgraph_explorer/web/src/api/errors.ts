@@ -13,6 +13,9 @@ export class ApiError extends Error {
 /** No answer came: the server is gone, or the network. */
 export class UnreachableError extends Error {}
 
+/** So long after a question has failed, it is asked again. */
+export const RETRY_MS = 2000;
+
 export function isAbort(cause: unknown): boolean {
   return cause instanceof DOMException && cause.name === 'AbortError';
 }

@@ -1,8 +1,6 @@
 /** Of several requests for the same thing, only the last one's answer counts. */
 
-import {isAbort, mayPass} from './errors';
-
-const RETRY_MS = 2000;
+import {isAbort, mayPass, RETRY_MS} from './errors';
 
 export interface Latest {
   /** Aborts what is under way and starts `request`; `then` or `fail` is called unless it is aborted in turn. */

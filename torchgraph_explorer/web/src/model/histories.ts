@@ -3,7 +3,7 @@
 import {batch, effect, signal, type ReadonlySignal, type Signal} from '@preact/signals';
 
 import type {ModelName, WantedHistory} from '../api/answers';
-import {isAbort, messageOf} from '../api/errors';
+import {isAbort, messageOf, RETRY_MS} from '../api/errors';
 import type {History, SeriesHistory} from '../api/types';
 import {GrowingHistory} from './growth';
 
@@ -42,7 +42,6 @@ const AT_ONCE = 24;
 const FRAMES_AT_ONCE = 240_000;
 /** The same for the first answer of a model, so that there is something to see soon, also of many runs. It has two series at least. */
 const FIRST = {series: 2, frames: 2_000};
-const RETRY_MS = 2000;
 /** How many series that are not wanted are kept, in case they are wanted again. */
 const SPARE = 64;
 

@@ -3,10 +3,9 @@
 import {signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import type {WantedScalars} from '../api/answers';
-import {mayPass} from '../api/errors';
+import {mayPass, RETRY_MS} from '../api/errors';
 import type {ScalarInfo, ScalarNews, ScalarValues, StepNote} from '../api/types';
 
-const RETRY_MS = 2000;
 /** Entries of a scalar at most: about two for each pixel of a wide chart. */
 const MOST = 1024;
 

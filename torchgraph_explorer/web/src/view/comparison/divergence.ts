@@ -3,7 +3,7 @@
 import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
 import {answers, precedence} from '../../api/client';
-import {isAbort, mayPass, messageOf} from '../../api/errors';
+import {isAbort, mayPass, messageOf, RETRY_MS} from '../../api/errors';
 import type {ComparisonAnswer, ComparedSeries} from '../../api/types';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
@@ -20,8 +20,6 @@ interface Answered {
 
 /** A growing run is compared again after so long at the earliest: the server reads all of both. */
 const AGAIN_MS = 15_000;
-/** After a failure that may pass. */
-const RETRY_MS = 2000;
 
 const answered = signal<Answered | null>(null);
 

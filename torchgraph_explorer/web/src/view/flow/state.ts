@@ -2,15 +2,13 @@
 
 import {batch, computed, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
-import {isAbort, messageOf} from '../../api/errors';
+import {isAbort, messageOf, RETRY_MS} from '../../api/errors';
 import {askState, change} from '../../flow/api';
 import {correspondingSpan, liningFor} from '../../flow/lining';
 import type {Lining} from '../../flow/lining';
 import {firstLead} from '../../flow/maps';
 import type {Span} from '../../flow/region';
 import type {Element, FlowState, Quantity, TensorFacts, When} from '../../flow/types';
-
-const RETRY_MS = 2000;
 
 /** The server has a model behind it. */
 export const hasFlow: Signal<boolean> = signal(false);
