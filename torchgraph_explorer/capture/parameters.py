@@ -162,10 +162,8 @@ class Parameters:
         if not keys:
             for name, module in self._modules.items():
                 for path, parameter in _own(module):
-                    known = keys.get(id(parameter), ())
-                    keys[id(parameter)] = (
-                        unvisited((*known, *_only_key(name, path))) if known else _only_key(name, path)
-                    )
+                    known, only = keys.get(id(parameter)), _only_key(name, path)
+                    keys[id(parameter)] = only if known is None else unvisited((*known, *only))
         for each in moved:
             for key in keys.get(id(each), ()):
                 yield key, each
