@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -138,6 +139,17 @@ def test_labels_that_are_all_the_same_are_told(rare: float, expected: list[tuple
         return F.cross_entropy(model(samples(labels)), labels)
 
     assert warned(trained(tmp_path, network(), step, rate=0.2, steps=60)) == expected
+
+
+def test_targets_of_a_squared_error_that_are_all_the_same_are_not_taken_for_labels(tmp_path: Path) -> None:
+    """The gradients at first are as long as those of a cross entropy, and point the same way."""
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        return F.mse_loss(model(torch.randn(BATCH, FEATURES)), torch.ones(BATCH, 4))
+
+    model = network(4)
+    nn.init.constant_(cast(nn.Linear, model[0]).bias, -100.0)  # its ReLU is dead: the outputs are all the same
+    assert "one-class-batches" not in [one.kind for one in trained(tmp_path, model, step, rate=0.2, steps=60)]
 
 
 @pytest.mark.parametrize(

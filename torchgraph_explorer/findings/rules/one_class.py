@@ -54,6 +54,10 @@ ALL_ONE_WAY, SELDOM_ONE_WAY = 0.98, 0.75
 LEAST_OF_ONE, SAMPLES_OF_ONE = 8, 500
 """Steps and samples, at least, that all have the same label: of fewer, a rare one may be missing by chance."""
 
+CANCELS = 0.02
+"""Gradients of a cross entropy sum to zero over the classes: the mean at the bias over their root mean square, at most.
+In bfloat16, rounding is below that. Of a squared error with the same targets for all samples it is nearly 1."""
+
 LEARNED = 0.2
 """Of shorter gradients, in the mean and over those at first, a single sample may be nearly all: that tells nothing."""
 
@@ -72,7 +76,9 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
             continue
         bias = _bias_gradient(evidence, column, classes=info.shape[1] or 0)
-        if bias is None or not _is_cross_entropy(evidence, column, norms, info=info):
+        if bias is None or not _sums_to_zero(evidence, bias, classes=info.shape[1] or 0):
+            continue
+        if not _is_cross_entropy(evidence, column, norms, info=info):
             continue
         size = samples_of(evidence, info, column)
         lengths = evidence.column("mean", norms) * size
@@ -152,6 +158,15 @@ def _bias_gradient(evidence: Evidence, column: int, *, classes: int) -> int | No
     bias = evidence.find(last_module(evidence), None, "param", "bias", "grad")
     info = None if bias is None else evidence.places.tensor(evidence.series[bias])
     return bias if info is not None and info.shape == (classes,) else None
+
+
+def _sums_to_zero(evidence: Evidence, bias: int, *, classes: int) -> bool:
+    """Whether the gradients of the bias sum to zero at nearly all steps, as those of a softmax do."""
+    mean, norm = (evidence.column(name, bias).astype(np.float64) for name in ("mean", "l2_norm"))
+    known = np.isfinite(norm) & (norm > 0)
+    return bool(known.any()) and (
+        np.count_nonzero(np.abs(mean[known]) * math.sqrt(classes) < CANCELS * norm[known]) > MOSTLY * known.sum()
+    )
 
 
 def _is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: TensorInfo) -> bool:
