@@ -25,7 +25,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.report import from_plain, plain
 
 ROOT = Path(__file__).parents[1]
-MEASURES = ("capture", "reduce")
+MEASURES = ("schema", "capture", "reduce")
 """Folders of the package that decide what is measured. Others carry it on, and the rules only read it."""
 
 BASELINES: Mapping[str, Callable[[list[Seen]], tuple[Finding, ...]]] = {
@@ -117,7 +117,6 @@ def version_of(module: str) -> str:
 
 def _sources(module: str) -> Iterator[Path]:
     package = ROOT / "torchgraph_explorer"
-    yield package / "schema.py"
     for folder in MEASURES:
         yield from (one for one in (package / folder).rglob("*.*") if one.suffix in {".py", ".c"})
     yield ROOT / "benchmarks" / "baselines.py"

@@ -253,7 +253,7 @@ def _within_entries(frame: FrameType | None) -> bool:
 
 
 MOST_SECONDS = 0.1
-"""Of computing, so long it is tried. What is waited for, such as the user's forward pass, may go on for longer."""
+"""How long it is tried, in computing time. What is waited for, such as the user's forward pass, may take longer."""
 
 
 def call_in_main_thread(act: Callable[[], bool]) -> None:

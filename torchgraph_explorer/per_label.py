@@ -64,7 +64,7 @@ class LabelSchedule:
         return len(self._due) < MOST_LABELS if known is None else step >= known[0]
 
     def take(self, step: int, label: str | None) -> bool:
-        """As `selects`, and if it is, the next one of the label comes later."""
+        """Like `selects`; if the step is selected, the next one with its label is due later."""
         if not self.selects(step, label):
             return False
         _, distance = self._due.get(label, (0.0, float(self._per_label.every)))

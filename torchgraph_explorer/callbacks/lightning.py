@@ -33,7 +33,7 @@ class WatchCallback(pl.Callback):
 
     @property
     def watcher(self) -> Watcher | None:
-        """Of the `fit` that goes on, or of the last one; None before the first."""
+        """The watcher of the current `fit`, or of the last one; None before the first."""
         return self._watching.watcher
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -35,7 +35,7 @@ class WatchCallback(TrainerCallback):
 
     @property
     def watcher(self) -> Watcher | None:
-        """Of the `train` that goes on, or of the last one; None before the first."""
+        """The watcher of the current `train`, or of the last one; None before the first."""
         return self._watching.watcher
 
     def on_train_begin(

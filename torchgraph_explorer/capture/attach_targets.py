@@ -50,7 +50,7 @@ class AttachTargets:
         self._loops: dict[AttachableLoop, None] = {}
 
     def enter(self, step: Attachable) -> None:
-        """From now on, `step` records tensors that are attached in this thread."""
+        """Let `step` record tensors that are attached in this thread, from now on."""
         self._threads[step] = threading.get_ident()
 
     def leave(self, step: Attachable) -> None:
@@ -65,7 +65,7 @@ class AttachTargets:
         return tuple(step for step, thread in self._threads.copy().items() if thread == here)
 
     def watch_loop(self, loop: AttachableLoop) -> None:
-        """From now on, `loop` gets what is attached outside of `forward`."""
+        """Give `loop` what is attached outside of `forward`, from now on."""
         self._loops[loop] = None
 
     def leave_loop(self, loop: AttachableLoop) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 EVERY_CALL_UP_TO = 1024
-"""So many calls of a module in a step are all recorded."""
+"""Up to this number, all calls of a module in a step are recorded."""
 
 CALLS_A_DOUBLING = 64
-"""Of the calls from 1,024 to 2,047, from 2,048 to 4,095 and so on, so many are recorded, at equal distances."""
+"""How many of the calls from 1,024 to 2,047, from 2,048 to 4,095 and so on are recorded, at equal distances."""
 
 TOO_MANY_CALLS = (
     f"A step called a module more than {EVERY_CALL_UP_TO:,} times. Of its later calls, {CALLS_A_DOUBLING} are recorded "
@@ -26,7 +26,7 @@ def is_recorded(number: int) -> bool:
 
 
 FIRST_CALLS = 16
-"""Of so many calls of a module in a step, all inputs are recorded."""
+"""All inputs of this many calls of a module in a step are recorded."""
 
 MOST_INPUTS, INPUTS_AT_AN_END = 64, 8
 """A later call of which more tensors are inputs, as the cache of a decoder that grows with each token, has so many of

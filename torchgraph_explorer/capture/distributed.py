@@ -58,7 +58,7 @@ class Shard:
 
 
 Shards: TypeAlias = "Mapping[tuple[str, str], Shard]"
-"""By module and parameter name."""
+"""Shards, by module and parameter name."""
 
 
 class Sharding:

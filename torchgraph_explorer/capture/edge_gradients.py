@@ -34,7 +34,7 @@ FULL_BACKWARD_HOOK = "BackwardHookFunctionBackward"
 
 
 class _Arc(NamedTuple):  # a frozen dataclass takes three times as long to make
-    """From an autograd node back to the next one: the position of the summand, where it goes, the place there."""
+    """A way from an autograd node back to the next one: the position of the summand, where it goes, the place there."""
 
     node: Any
     slot: int
@@ -160,7 +160,7 @@ class InsideGradients:
         return found
 
     def onward(self) -> dict[Ends, Ends]:
-        """By an edge whose target hands its tensor on unchanged, to one place: the edge to there."""
+        """For each edge whose target hands its tensor on unchanged, to one place: the edge to there."""
         if not self._unchanged:
             return {}
         targets, found = self._targets(), dict[Ends, Ends]()

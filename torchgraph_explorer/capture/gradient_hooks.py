@@ -35,15 +35,15 @@ class QuickMeasure(Protocol):
 
     @property
     def values(self) -> Callable[[Tensor], int | None]:
-        """As `Measure.values`."""
+        """See `Measure.values`."""
 
     @property
     def norms(self) -> Callable[[Tensor], int | None]:
-        """As `Measure.norms`."""
+        """See `Measure.norms`."""
 
     @property
     def gradients(self) -> Callable[[Tensor], int | None]:
-        """As `Measure.gradients`."""
+        """See `Measure.gradients`."""
 
     @property
     def samples(self) -> Callable[[list[Tensor], Tensor], tuple[list[int], list[int]] | None]:

@@ -24,7 +24,7 @@ TOO_LONG = (
 
 
 def most_nodes() -> int:
-    """So many nodes of one graph are looked at, at most: as many as the stack is sure to bear."""
+    """The most nodes of one graph that are looked at: as many as the stack is sure to bear."""
     try:
         from resource import RLIM_INFINITY, RLIMIT_STACK, getrlimit
     except ImportError:  # Windows, where Python reserves 2 MB

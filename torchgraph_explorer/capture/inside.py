@@ -45,7 +45,7 @@ class Inside:
     unseen: Sequence[tuple[TensorInfo, Tensor]] | None = None
 
     def label(self, tensor: Tensor, nodes: list[int]) -> None:
-        """From now on, the edge of `tensor` belongs to `nodes`."""
+        """Let the edge of `tensor` belong to `nodes`, from now on."""
         edge, is_stale = edge_and_staleness(tensor)
         if is_stale:
             self.stale.append((tensor, tensor._version, nodes))

@@ -10,7 +10,7 @@ from torch import nn
 from torchgraph_explorer.capture.modules_by_name import parameters_within
 
 MOST_SIGNS = 16
-"""As many signs of a new optimizer are believed."""
+"""How many signs of a new optimizer are believed."""
 
 SPACING = 20
 """Without a sign, the next look comes after so many times what the last one took."""

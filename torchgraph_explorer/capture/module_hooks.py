@@ -219,7 +219,7 @@ class _Leave(_CallHook):
 
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """As of every hook. No hook is removed meanwhile if torch is iterating over them."""
+        """Act, as every hook does. No hook is removed meanwhile if torch is iterating over them."""
         if is_compiling():
             return
         try:

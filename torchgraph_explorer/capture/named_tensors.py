@@ -227,7 +227,7 @@ class NamedTensors:
         return sorted(self._parameters.get(id(variable), ())) or self._names.get(variable) or ()
 
     def _outer(self, names: Sequence[int]) -> Numbers:
-        """Of several names of one tensor, the one that it has outside of the calls that it went into."""
+        """Which of several names of one tensor is the one outside of the calls that it went into."""
         if self._is_leaf(names[0]):
             return frozenset(names)
         others = [number for number in names if self._tensors[number].role != "input"]

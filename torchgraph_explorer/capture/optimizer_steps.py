@@ -63,7 +63,7 @@ class OptimizerSteps:
         self._walks = 0
 
     def add(self, listener: OptimizerListener) -> None:
-        """From now on, call `listener`."""
+        """Call `listener` from now on."""
         self._listeners[listener] = None
         if not self._handles:
 
@@ -283,7 +283,7 @@ class ParameterWrites:
         self._noted: tuple[tuple[ParameterPlace, int, int], ...] = ()
 
     def note(self, model: nn.Module) -> None:
-        """From now on, look for new ones, in the first and the last parameter that is trained."""
+        """Look for new ones from now on, in the first and the last parameter that is trained."""
         with NoDispatch():
             trained = [found for found in parameter_places(model) if has_values(found[0]) and found[0].requires_grad]
             self._noted = tuple((place, id(each), version_of(each)) for each, place in trained[:1] + trained[-1:])

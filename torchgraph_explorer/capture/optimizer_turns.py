@@ -19,7 +19,7 @@ MOST_ADDED = 8
 
 
 class _Row(NamedTuple):
-    """So many steps, one after the other, that the same optimizers made."""
+    """A number of steps, one after the other, that the same optimizers made."""
 
     makers: Makers
     steps: int

@@ -96,7 +96,7 @@ def edge_and_staleness(tensor: Tensor) -> tuple[Edge, bool]:
 
 
 def edge_in_use(tensor: Tensor) -> Edge:
-    """As `edge_of`, but uses a stale view. To be called before a hook is put on one, since torch would crash."""
+    """Like `edge_of`, but uses a stale view. To be called before a hook is put on one, since torch would crash."""
     if (node := tensor.grad_fn) is not None:
         return node, tensor.output_nr
     return torch.autograd.graph.get_gradient_edge(tensor).node, 0

@@ -27,7 +27,7 @@ class Scripting:
         self._is_on = False
 
     def take_over(self) -> None:
-        """From now on, modules are scripted without our hooks."""
+        """Have modules scripted without our hooks from now on."""
         with self._lock:
             if not self._is_on:
                 self._is_on = True

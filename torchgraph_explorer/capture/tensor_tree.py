@@ -33,7 +33,7 @@ FURTHER = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, nn.M
 """Types of values whose attributes are no part of a result."""
 
 MOST_ATTRIBUTES = 1000
-"""Of the objects in a result, so many attributes and items are looked at: one may refer to all that there is."""
+"""How many attributes and items of the objects in a result are looked at: one may refer to all that there is."""
 
 
 def input_tensors(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf]:
@@ -70,13 +70,13 @@ def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None: 
 
 
 def plain_inputs(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf] | None:
-    """As `input_tensors`; None if a class of somebody else's may have tensors in it, or is one."""
+    """Like `input_tensors`; None if an object of another library's class may have tensors in it, or is one."""
     found: list[Leaf] = []
     return found if all(_find_plain(value, path, found) for path, value in _arguments(args, kwargs)) else None
 
 
 def plain_outputs(output: object) -> list[Leaf] | None:
-    """As `tensors`, of a result; None if it has parts that are neither tensors nor containers of Python's own."""
+    """Like `tensors`, for a result; None if it has parts that are neither tensors nor containers of Python's own."""
     found: list[Leaf] = []
     return found if _find_plain(output, "output", found, is_result=True) else None
 

@@ -53,7 +53,7 @@ NOT_AN_ARGUMENT = "(not an argument)"
 """Path of a placeholder for a tensor that a call used although it was no argument, e.g. kept in an attribute."""
 
 MOST_PLACEHOLDERS = 8
-"""Of such tensors of one call, all further ones share the last placeholder."""
+"""How many placeholders one call gets for such tensors; all further tensors share the last one."""
 
 MOST_SOURCES, SOURCES_KEPT = 128, 16
 """If edges from more nodes lead to one call, as where each token attends to all before it, so many of them are kept:
@@ -160,7 +160,7 @@ class Trace(TorchDispatchMode):
                 self._origins[tensor] = unvisited((self._time, *origins[1:]))
 
     def _see(self, inside: Inside) -> None:
-        """From now on, note what is computed in a call: something is in its inside."""
+        """Note what is computed in a call from now on: something is in its inside."""
         inputs, inside.unseen = inside.unseen, None
         if inputs is not None:
             self._place(inputs, inside)
@@ -257,7 +257,7 @@ class Trace(TorchDispatchMode):
                 self._origins[tensor] = self._origins[plain(tensor)] = self._made(inside, sources)
 
     def _made(self, inside: Inside, sources: frozenset[int]) -> Origins:
-        """Of a tensor that was made from `sources` just now."""
+        """The origins of a tensor that was made from `sources` just now."""
         return unvisited((self._time, unvisited({inside.level: sources}), {}))
 
     def _add(self, node: Node) -> int:
@@ -265,7 +265,7 @@ class Trace(TorchDispatchMode):
         return len(self.nodes) - 1
 
     def _mark(self, tensor: Tensor, nodes: list[int], inside: Inside) -> None:
-        """From now on, `tensor` comes from `nodes` alone on the level of `inside`."""
+        """Let `tensor` come from `nodes` alone on the level of `inside`, from now on."""
         _, made, given = self._origins.get(tensor) or (0, {}, {})
         self._time += 1
         self._origins[tensor] = _with((self._time, made, given), inside.level, unvisited(frozenset(nodes)))

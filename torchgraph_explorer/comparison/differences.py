@@ -33,7 +33,7 @@ FLUCTUATION = 5.0
 logged step to the next, at two logged steps in a row."""
 
 LEAST_CHANGES = 4
-"""So many changes from one logged step to the next tell what is usual."""
+"""The fewest changes from one logged step to the next that tell what is usual."""
 
 DISTANCE_FRAMES = 16
 """Frames at which the distance of all histograms is computed."""

@@ -188,7 +188,7 @@ _WORDS = MappingProxyType(
 
 
 _FROM_THE_FIRST = "a parameter differs before the step: it began different, or was changed before"
-"""Of a parameter at the first step that both logged."""
+"""Said of a parameter that differs at the first step that both logged."""
 
 
 def sentence(found: Place, series: Series, *, step: int, last_equal: int | None, is_rounding: bool) -> str:

@@ -18,7 +18,7 @@ SCHEMA = 1
 """Version of the JSON, docs/compare.md. It grows if a field changes its meaning or goes; new fields may come."""
 
 MOST_NAMED = 10
-"""Of each list, a text names so many."""
+"""The most entries of a list that a text names."""
 
 
 def as_json(found: Comparison, *, most: int | None = None, with_findings: bool = True) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torchgraph_explorer.errors import NotFoundError, OptionError, RecordError
 Array: TypeAlias = "npt.NDArray[Any]"
 
 VERSION = 1
-"""Of the file's format."""
+"""Version of the file's format."""
 
 KINDS = "biufc"
 """numpy's kinds of numbers that a case may hold."""

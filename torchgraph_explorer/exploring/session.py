@@ -31,10 +31,10 @@ Target: TypeAlias = "Callable[[Any], Tensor]"
 """A scalar of the model's output."""
 
 Index: TypeAlias = Any
-"""As in `tensor[index]`; a list of tuples stands for several elements, as their sum."""
+"""An index as in `tensor[index]`; a list of tuples stands for the sum of several elements."""
 
 MOST_ELEMENTS = 2**26
-"""Of a matrix."""
+"""The most elements of a matrix."""
 
 WHEN = ("now", "before", "difference")
 

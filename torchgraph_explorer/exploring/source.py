@@ -182,11 +182,11 @@ class CaseSource:
         return torch.zeros_like(tensor) if when == "difference" else tensor
 
     def received(self, b: str, index: object, sources: Sequence[str]) -> list[Tensor]:
-        """From the matrices of the case, or estimates of them."""
+        """The same, from the matrices of the case or estimates of them."""
         return [self._matrix(a, b, to=index) for a in sources]
 
     def sent(self, a: str, index: object, targets: Sequence[str]) -> list[Tensor]:
-        """From the matrices of the case, or estimates of them."""
+        """The same, from the matrices of the case or estimates of them."""
         return [self._matrix(a, b, from_=index) for b in targets]
 
     def _matrix(self, a: str, b: str, *, to: object = None, from_: object = None) -> Tensor:
@@ -204,7 +204,7 @@ class CaseSource:
     def groups(
         self, a: str, b: str, *, by: tuple[Grouping, Grouping], progress: Progress | None
     ) -> tuple[Tensor, Tensor]:
-        """From the matrices of the case, or estimates of them."""
+        """The same, from the matrices of the case or estimates of them."""
         if progress is not None:
             progress(0, 1)
         matrix, total = self._flows(a, b), torch.from_numpy(np.array(self._case.gradient(a)))

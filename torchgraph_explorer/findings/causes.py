@@ -131,7 +131,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "loss-spike": (*_LARGE, "overflow-ahead"),
     "nan": (*_LARGE, "overflow-ahead", "loss-diverging", "loss-spike"),
 }
-"""By kind, the kinds that it can follow from."""
+"""The kinds that each kind can follow from."""
 
 _OF_THE_MODEL = (
     "dropout-extreme",

@@ -184,7 +184,7 @@ def _usual(values: Floats) -> float:
 
 
 def _distances(model: ModelRecord, last: int, frame: int) -> tuple[Floats, Floats, Floats]:
-    """Of each series: the score of its histogram's distance, the distance, and the usual one. NaN or -1 without."""
+    """For each series: the score of its histogram's distance, the distance, and the usual one. NaN or -1 without."""
     count = len(model.series)
     frames = [model.frame(at) for at in (*range(max(0, last - PAST_DISTANCES), last + 1), frame)]
     moved = np.full((len(frames) - 1, count), np.nan)

@@ -28,7 +28,7 @@ MOST_CELLS = 5_000_000
 """Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others at equal distance are."""
 
 FIRST_FRAMES = 64
-"""So many first frames are always among those."""
+"""How many of the first frames are always among those."""
 
 HISTOGRAM_FRAMES = 64
 """The most frames of a series whose histograms are read."""

@@ -28,7 +28,8 @@ PERSISTENCE, ENOUGH = 2.0, 50
 """What was found is told when it still holds with so many times the recorded steps, or with so many more."""
 
 SLOW = {"loss-not-falling": 8.0}
-"""By kind: what many healthy trainings show at first holds until the record has grown by this factor."""
+"""Kinds that many healthy trainings show at first: they are told when they still hold in a record that has grown
+by this factor."""
 
 AT_ONCE = ("nan",)
 """Kinds that do not pass."""

@@ -158,7 +158,7 @@ class Places:
 
     @cached_property
     def _beside(self) -> list[tuple[int, int, bool]]:
-        """From which call each one takes data, both by number, and whether gradient flows back."""
+        """The call that each call takes data from, both by number, and whether gradient flows back."""
         nodes = self.graph.nodes if self.graph else ()
         ends = ((nodes[edge.source].call, nodes[edge.target].call, edge.gradient) for edge in self.edges)
         return [(source, target, flows) for source, target, flows in ends if source is not None and target is not None]
@@ -237,7 +237,7 @@ class Places:
 
     @cached_property
     def _last_inside(self) -> list[int]:
-        """By number of a call, the last call that happened within it; itself if none did."""
+        """The last call that happened within each call, by number; the call itself if none did."""
         last = list(range(len(self.calls)))
         for number in reversed(last.copy()):
             parent = self.calls[number].parent

@@ -151,7 +151,7 @@ def _shifted(wanted: Floats) -> Floats:
 
 
 def _correlations(moves: Floats, targets: Floats, lag: int) -> Floats:
-    """Of each series with each target, if the series is `lag` steps ahead, `[series, targets]`."""
+    """The correlation of each series with each target, if the series is `lag` steps ahead; `[series, targets]`."""
     stop = len(moves) - lag
     found: Floats = moves[:stop].T @ targets[lag:]
     return found

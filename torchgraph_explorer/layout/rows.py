@@ -117,7 +117,7 @@ def _ends(structure: Structure, rows: _RowLayout, edge: int) -> tuple[Point, Poi
 
 
 def _line_back(structure: Structure, rows: _RowLayout, edge: int) -> Line:
-    """From the right side of the source to that of the target, around what stands there."""
+    """A line from the right side of the source to that of the target, around what stands there."""
     source, target = structure.edges[edge]
     if source == target:
         return loop_line(rows.centres[source], structure.sizes[source])

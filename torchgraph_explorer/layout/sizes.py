@@ -13,7 +13,7 @@ LABEL_PX, DETAIL_PX, SHAPE_PX = 8.3, 6.6, 6.6
 PADDING_PX, CHEVRON_PX, GAP_PX = 24, 16, 12
 CALL_HEIGHT, TENSOR_HEIGHT = 46.0, 30.0
 STRIP_HEIGHT = 12.0
-"""Of the strip that shows all calls of a repeated module, below the lines of its node."""
+"""Height of the strip that shows all calls of a repeated module, below the lines of its node."""
 LEAST_CALL_WIDTH, LEAST_TENSOR_WIDTH = 96.0, 64.0
 MOST_CALL_WIDTH, MOST_TENSOR_WIDTH = 270.0, 214.0
 """Longer names are shortened in the middle. Inputs stand side by side, so they get less room."""

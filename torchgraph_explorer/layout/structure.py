@@ -55,7 +55,7 @@ LOOP_REACH, STACK = 40.0, 6.0
 
 
 def loop_line(centre: Point, size: Size) -> Line:
-    """From the right side of a node around to the same side, above."""
+    """A line from the right side of a node around to the same side, above."""
     (x, y), (width, height) = centre, size
     right, low, high = x + width / 2 + STACK, y + height / 4, y - height / 4
     out = right + LOOP_REACH

@@ -26,7 +26,7 @@ from torchgraph_explorer.own_views.selection import selection_from
 from torchgraph_explorer.run import Run, open_run
 
 MOST_BYTES = 32 * 2**20
-"""Of a page."""
+"""The most bytes of a page."""
 
 EXAMPLE = "def view(selection): return f'<p>step {selection.step}</p>'"
 

@@ -21,10 +21,10 @@ GRAPH_BYTES = 1 << 26
 """A graph, not compressed."""
 
 GRAPH_BYTES_FREE, GRAPH_BYTES_PER_BYTE = 1 << 15, 128
-"""So many bytes, and so many more for each compressed one. The graph of 50,000 like modules has 24 to one."""
+"""The most bytes of a graph, and how many more for each compressed byte. A graph of 50,000 like modules has 24."""
 
 GRAPH_PARTS_FREE, GRAPH_PARTS_PER_BYTE = 64, 4
-"""So many messages in a graph, and so many more for each compressed byte. The same graph has 1.1 to one."""
+"""The most messages in a graph, and how many more for each compressed byte. The same graph has 1.1."""
 
 PART_BYTES = 1 << 22
 """One module, call, node or edge."""
@@ -39,7 +39,7 @@ LAYOUT_BYTES = 1 << 22
 """A layout, not compressed. The two differences of a series take 2 bytes, most often."""
 
 LAYOUTS_FREE, LAYOUTS_PER_BYTE = 1 << 23, 4
-"""So many bytes of different layouts of a model, and so many more for each byte of its frames' bodies."""
+"""The most bytes of a model's different layouts, and how many more for each byte of its frames' bodies."""
 
 MOST_INFLATED = 1100
 """Bytes that one compressed byte can stand for; zlib reaches 1032."""

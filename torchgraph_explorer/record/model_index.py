@@ -336,14 +336,14 @@ class ModelIndex:
         self._known_graphs[name] = content
 
     def _decoded(self, head: pb.Graph, body: bytes) -> tuple[ModuleGraph, int]:
-        """As `decode_graph`. The ranks of a launch write the same graph: it is decoded once."""
+        """Like `decode_graph`. The ranks of a launch write the same graph: it is decoded once."""
         content = head.id, head.first_step, body
         if self._latest_graph is None or self._latest_graph[0] != content:
             self._latest_graph = content, decode_graph(head, body)
         return self._latest_graph[1]
 
     def _series_of(self, digest: bytes, message: pb.SeriesAdded) -> tuple[Sequence[SeriesValue], Sequence[int]]:
-        """As `series_values`, of a message with this digest. The ranks of a launch mostly write the same series."""
+        """Like `series_values`, for a message with this digest. The ranks of a launch mostly write the same series."""
         found = self._series_by_digest.get(digest)
         if found is None:
             found = series_values(message)

@@ -73,7 +73,7 @@ def _events(graph: ModuleGraph) -> Iterable[tuple[int, bool]]:
 
 
 def _begins_of_targets(graph: ModuleGraph, begins: list[int]) -> dict[int, int]:
-    """By node, when the first call begins that an edge leads to from there."""
+    """When the first call begins that an edge leads to, by the node that the edge comes from."""
     found: dict[int, int] = {}
     for edge in graph.edges:
         call = graph.nodes[edge.target].call

@@ -105,7 +105,7 @@ class DeviceBatch:
         return self._on_gpu.address
 
     def make_room(self) -> bool:
-        """As `GpuRows.make_room`."""
+        """See `GpuRows.make_room`."""
         return self._on_gpu.make_room()
 
     def __len__(self) -> int:

@@ -90,7 +90,7 @@ class GpuRows:
 
     @property
     def address(self) -> int:
-        """Of the `Gpu` that `tensors.c` reads."""
+        """Address of the `Gpu` that `tensors.c` reads."""
         return ctypes.addressof(self._gpu)
 
     def __len__(self) -> int:

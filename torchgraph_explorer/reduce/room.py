@@ -44,7 +44,7 @@ class Room:
 
     @property
     def address(self) -> int:
-        """Of what kept.c knows of it."""
+        """Address of what kept.c knows of it."""
         return ctypes.addressof(self._place)
 
     @property

@@ -228,7 +228,7 @@ class RowBuffer:
         return self._added(repeats)
 
     def add_elements(self, elements: Elements, positions: tuple[int, int, int], divisor: float) -> int:
-        """As `add`, of elements whose place is known: of those at `positions` as `Sampler.positions` gives them."""
+        """Like `add`, for elements whose place is known: those at `positions`, as `Sampler.positions` gives them."""
         while not self._memory.add_row(*elements, *positions, divisor):
             self._grow()
         return self._last

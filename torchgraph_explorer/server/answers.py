@@ -209,7 +209,7 @@ def frame_answer(model: ModelRecord, step: int, *, epoch: int) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """A value of `schema.py` or `layout` as JSON values; faster than `dataclasses.asdict`, which copies deeply."""
+    """A value of `schema` or `layout` as JSON values; faster than `dataclasses.asdict`, which copies deeply."""
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in value]
     kind: type = type(value)

@@ -19,7 +19,7 @@ MOST_KEPT = 16
 """Answers that are kept."""
 
 MOST_LISTED = 512
-"""Of each list, so many entries are sent; of the series, those that differ most."""
+"""The most entries of a list that are sent. Of the series, those that differ most are."""
 
 MOST_RENAMES = 10_000
 """Characters of a rename map."""

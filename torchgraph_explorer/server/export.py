@@ -48,7 +48,7 @@ PAGE_BYTES = 2_000_000
 """Largest size of a page by default: it keeps as many of the run's series as fit."""
 
 MOST_TENSOR_MEGABYTES = 200.0
-"""Of a larger page, browsers do not read the text."""
+"""Browsers do not read the text of a larger page."""
 
 COMPARED_SERIES = 32
 """Series of which a page says how much they differ from those of another run: those that differ most."""
@@ -196,7 +196,7 @@ def page_of(
 
 
 def _kept_tensors(models: Sequence[ModelRecord], most_bytes: float) -> list[tuple[Json | None, Arrays]]:
-    """Of each model. What one does not need of its share is for those after it."""
+    """The kept tensors of each model. What one model leaves of its share is for those after it."""
     found: list[tuple[Json | None, Arrays]] = []
     for at, model in enumerate(models):
         one = page_tensors(model, most_bytes=most_bytes / (len(models) - at))

@@ -194,6 +194,6 @@ def _arrays(bins: Bins, unit: int) -> Arrays:
 
 
 def _rounded(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """As float32; infinity for numbers beyond its range, which a record may have."""
+    """The numbers as float32; infinity for those beyond its range, which a record may have."""
     with np.errstate(over="ignore"):
         return numbers.astype(np.float32)

@@ -37,10 +37,10 @@ WHAT: tuple[What, ...] = ("values", "mean", "std", "largest")
 
 Part = Literal["abs", "real", "imag", "angle"]
 PARTS: dict[Part, Callable[[Any], Any]] = {"abs": np.abs, "real": np.real, "imag": np.imag, "angle": np.angle}
-"""Of complex numbers."""
+"""What may be shown of complex numbers."""
 
 COLUMNS = ("mean", "std", "low", "high", "bad")
-"""Of the elements of a tensor, in `api/tensor-line` without an index; `bad` counts NaN and infinities."""
+"""What `api/tensor-line` gives of a tensor's elements without an index; `bad` counts NaN and infinities."""
 
 Array = npt.NDArray[Any]
 

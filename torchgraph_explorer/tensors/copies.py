@@ -186,7 +186,7 @@ def _copied_at_once(  # noqa: PLR0917  # called for nearly every tensor
     chosen: Mapping[int, tuple[int, ...]] | None,
     room: Room,
 ) -> Copied:
-    """As `copied`, in one pass over a tensor in host memory."""
+    """Like `copied`, in one pass over a tensor in host memory."""
     shape, dim = tuple(tensor.shape), dimension_of(tensor.dim(), batch_dim)
     if dim is None:
         return Copied(neurons.whole(tensor, room=room), tensor.dtype, shape, None, (), None)

@@ -418,7 +418,7 @@ class StepTensors:
         self._read, self._room = list, Room()
 
     def _take(self, key: SeriesKey, tensor: Tensor) -> None:
-        """As `take`; in full, and slower."""
+        """Like `take`, for all cases; slower."""
         plan = self._steps.plans.get(key)
         plan = self._steps.plan(key) if plan is None else plan
         if not plan & kept.IS_KEPT:

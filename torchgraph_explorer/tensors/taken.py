@@ -62,7 +62,7 @@ class Blocks:
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
-        """Of each block, `[blocks, 3]`."""
+        """The place of each block, `[blocks, 3]`."""
         return np.array(self._places, np.int64).reshape(-1, 3)
 
     def _add_placed(self, placed: Placed, batch_dim: int) -> None:
@@ -115,7 +115,7 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def _form(dtype: torch.dtype, shape: tuple[int, ...], samples: int | None, batch_dim: int) -> _Form:  # noqa: PLR0917
-    """That of so many samples; None if they are kept whole."""
+    """The form of so many samples; None if tensors are kept whole."""
     name, sizes = _name(dtype), tuple(shape)
     dim = None if samples is None else dimension_of(len(shape), batch_dim)
     if dim is None or samples is None:

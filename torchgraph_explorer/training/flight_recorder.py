@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from torchgraph_explorer.training.rank_decisions import Alone, Decisions
 
 MOST_BYTES = 128 << 20
-"""That wait in memory at most. Beyond that, fewer steps do."""
+"""The most bytes that wait in memory. If the steps take more, fewer steps wait."""
 
 LAST_SECONDS = 2.0
 """How long the end of a record waits for what another rank still decides."""

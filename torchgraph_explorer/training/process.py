@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """That a model is or was recorded to a run folder in this process.
+    """A model that is or was recorded to a run folder in this process.
 
     Attributes:
         run_dir: The folder, or URL.

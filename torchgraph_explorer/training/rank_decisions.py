@@ -17,13 +17,13 @@ from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.schema import Session
 
 FILE = "asked-{}.jsonl"
-"""Of each model, by a hash of its name: a run may have several, and evaluations are a model of their own.
+"""One file for each model, by a hash of its name: a run may have several, and evaluations are a model of their own.
 
 A line for each step that was asked for: its number, and why. At the end of a session, a line that says `null`.
 """
 
 MOST_BYTES = 1 << 20
-"""That are read at once."""
+"""The most bytes that are read at once."""
 
 HELD_LONGER = 8
 """Steps that the other ranks hold in memory longer than the first one, whose decisions come later."""

@@ -251,7 +251,7 @@ def _of_rank(backends: Backends, rank: Rank) -> Backends:
 
 
 def _of_phase(context: SinkContext | None, model_name: str) -> SinkContext | None:
-    """As `context`, for another phase of the model. The record is uploaded once, for all phases."""
+    """`context` for another phase of the model. The record is uploaded once, for all phases."""
     return None if context is None else replace(context, model_name=model_name, upload_record=False)
 
 

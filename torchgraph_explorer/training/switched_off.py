@@ -74,7 +74,7 @@ class SwitchedOff(Watcher):
 
 
 class ImportedAnew(SwitchedOff):
-    """Of a `watch` that runs while a helper process imports the script: that process is not the one that trains.
+    """What `watch` returns while a helper process imports the script: that process is not the one that trains.
 
     If it trains the model after all, a warning says what to do.
     """

@@ -24,7 +24,7 @@ _NARROW = 1.02
 
 @dataclass(frozen=True, slots=True)
 class ColourScale:
-    """From numbers to places on the ramp, from 0 to 1.
+    """Maps numbers to places on the ramp, from 0 to 1.
 
     Attributes:
         low: Numbers up to this have the first colour.

@@ -55,7 +55,7 @@ def _insert(chain: _Chain, names: Iterable[str]) -> None:
 
 
 class _Ends:
-    """Of each module, which name in a chain is the last one that is its own or inside it."""
+    """For each module, which name in a chain is the last one that is its own or inside it."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._numbers: dict[tuple[int, str], int] = {}

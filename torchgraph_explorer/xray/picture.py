@@ -253,7 +253,7 @@ def _is_wide(values: np.ndarray) -> bool:
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[float, float]]:
-    """Of the points on one pixel, the lowest and the highest, in order."""
+    """The lowest and the highest of the points on one pixel, in order."""
     for pixel in np.unique(x.round()):
         here = np.flatnonzero(x.round() == pixel)
         for at in sorted({int(here[y[here].argmin()]), int(here[y[here].argmax()])}):

@@ -27,7 +27,7 @@ FINDING_FIELDS = (
     "key",
     "inside",
 )
-"""Of a line of the part `findings`, which is one finding. Root causes stand first, what follows from one behind it.
+"""Fields of a line of the part `findings`, which is one finding. Consequences stand behind their root cause.
 
 - `level`: 0 of a root cause, 1 of what follows from another. `place`, `when`: in words. `step`: the first one.
 - `column`: of the x-ray. `lines`: a list, the lines of its tooltip.

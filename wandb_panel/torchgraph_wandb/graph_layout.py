@@ -81,7 +81,7 @@ class InsideLayout:
 
 
 InsideLayouts: TypeAlias = "dict[int | None, InsideLayout]"
-"""By the call whose inside it is; None is the top."""
+"""Layouts, by the call whose inside it is; None is the top."""
 
 
 def layout_insides(graph: ModuleGraph, *, engine: Engine = "graphviz", wanted: Collection[int] = ()) -> InsideLayouts:

@@ -39,7 +39,7 @@ _EXTREMES = 0.05
 Floats = npt.NDArray[np.float64]
 
 SMALLEST_NORMAL = 2.0**-126
-"""Of float32: what is smaller is a rest of the bucket of the zeros."""
+"""The smallest normal float32; what is smaller is a rest of the bucket of the zeros."""
 
 DRIFT_ROOM = 1 / 8
 """Room at each end of an axis: a steady drift loses that much when a tenth of its ends is left out."""

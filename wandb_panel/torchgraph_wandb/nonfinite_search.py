@@ -57,7 +57,7 @@ def continue_search(model: ModelRecord, known: NonfiniteSearch, *, seconds: floa
 
 
 def first_nonfinite_series(model: ModelRecord, frame: Frame, graph: ModuleGraph) -> Series | None:
-    """Of the series with NaN or infinity at `frame`, the one that comes first in the order of execution."""
+    """The first series, in the order of execution, that has NaN or infinity at `frame`."""
     return first_of(model.nonfinite_series(frame), graph)
 
 

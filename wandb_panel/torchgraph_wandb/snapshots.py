@@ -94,7 +94,7 @@ class SnapshotMaker:
             raise
 
     def try_to_begin(self, *, page: bool, low_priority: bool = False) -> None:
-        """As `begin`, but if the system refuses a folder or a process, the reason becomes `fault`."""
+        """Like `begin`, but if the system refuses a folder or a process, the reason becomes `fault`."""
         try:
             self.begin(page=page, low_priority=low_priority)
         except OSError as fault:

@@ -24,7 +24,7 @@ class RecordProgress:
     began: float = 0.0
 
     def after(self, step: int, *, now: float) -> RecordProgress:
-        """With one more frame, of `step`."""
+        """The progress with one more frame, of `step`."""
         return RecordProgress(self.frames + 1, step + 1, self.began if self.frames else now)
 
 
@@ -51,7 +51,7 @@ class UploadProgress:
         return is_due(elapsed, self.last, self.files, making=self.making)
 
     def after(self, snapshot: Snapshot) -> UploadProgress:
-        """With the files of `snapshot`."""
+        """The progress with the files of `snapshot`."""
         pages = int(snapshot.page is not None)
         return replace(self, files=self.files + 1 + pages, pages=self.pages + pages, making=snapshot.seconds)
 

@@ -19,7 +19,7 @@ from torchgraph_wandb.xray_data import XrayData
 NAMES = tuple(one.name for one in TENSOR_STATISTICS)
 
 XRAY_FIELDS = ("first", "last", "ranges", "loss", "loss_low", "loss_high", "loss_mean", "loss_bad")
-"""Of the one line of the part `xray`.
+"""Fields of the one line of the part `xray`.
 
 - `first`, `last`: lists, the first and the last step of each column. `ranges`: the range of the colours of each
   statistic, NaN where it was not recorded.

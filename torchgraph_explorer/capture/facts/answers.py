@@ -36,7 +36,7 @@ MOST_NUMBERS = 1 << 16
 """Elements of an output whose targets are looked at."""
 
 LEAST_SAMPLES = 8
-"""Of fewer numbers, the order may be a chance."""
+"""The order of fewer numbers may be chance."""
 
 UNBOUNDED = 0.98
 """Share of the largest gradient up to which the error has not bounded one, as Huber's does far from a target."""
@@ -48,7 +48,7 @@ LEAST_SHARED = 4
 """Samples of several numbers each, of which it is asked whether they have the same targets."""
 
 MOST_DIMENSIONS = 4
-"""Of outputs of which it is asked over which dimensions they are normalised, or their gradients cancel."""
+"""The most dimensions of an output that are tested for being normalised, or for gradients that cancel."""
 
 _INTEGERS = frozenset({torch.int64, torch.int32})
 

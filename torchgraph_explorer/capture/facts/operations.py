@@ -29,7 +29,7 @@ MOST_ELEMENTS = 1 << 18
 """Elements of weights of attention that are looked at."""
 
 LEAST_LENGTH = 5
-"""Of shorter sequences, the weights of attention are not looked at."""
+"""The weights of attention over shorter sequences are not looked at."""
 
 _VIEWS = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
 _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})

@@ -39,7 +39,7 @@ class Unregistered:
 
     @property
     def ids(self) -> set[int]:
-        """By which an optimizer knows them."""
+        """The ids by which an optimizer knows them."""
         return {id(one.tensor) for one in self._held}
 
     def unchanged(self, without: Iterable[int]) -> Iterator[str]:

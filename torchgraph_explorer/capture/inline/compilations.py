@@ -34,7 +34,7 @@ class CompilationLimit:
         self._is_on = False
 
     def take_over(self) -> None:
-        """From now on, to the end of the process. Torch's compiler has been imported."""
+        """Take over from now on, to the end of the process. Torch's compiler has been imported."""
         compiler: Any = sys.modules.get("torch._dynamo.convert_frame")
         with self._lock:
             if self._is_on or compiler is None:

@@ -85,7 +85,7 @@ class InlineProbes:
 
 
 class InlineWindow:
-    """From `begin` to `end`, the compiled code that runs is the form with the operations in it."""
+    """Has compiled code run in the form with the operations in it, from `begin` to `end`."""
 
     def __init__(self, *, whole: bool) -> None:
         """If `whole`, there are operations for the model itself, too.

@@ -19,7 +19,7 @@ class CellWriter:
     """The cells of one session that are not written yet: those of fewer than `STEPS` steps."""
 
     def __init__(self, mark: int) -> None:
-        """Of no step yet; each record will have the session's `mark`."""
+        """Begin with no step; each record will have the session's `mark`."""
         self._mark = mark
         self._series: dict[int, Series] = {}
         self._table: CellTable | None = None

@@ -87,7 +87,7 @@ class WandbFile:
         self._pieces: list[bytes] = []
 
     def new(self) -> Iterator[Value]:
-        """As of `EventFile`.
+        """The new values; see `EventFile`.
 
         Raises:
             OSError: The file cannot be read.

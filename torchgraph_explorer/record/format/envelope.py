@@ -50,7 +50,7 @@ class RecordHeader(NamedTuple):
 
     @property
     def record_size(self) -> int:
-        """From the beginning of this record to that of the next one."""
+        """Bytes from the beginning of this record to that of the next one."""
         return self.body_offset + aligned(self.body_size)
 
 

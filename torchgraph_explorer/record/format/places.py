@@ -14,7 +14,7 @@ from torchgraph_explorer.record import record_pb2 as pb
 
 
 class Extent(NamedTuple):
-    """As much of a session as was written up to some moment.
+    """How much of a session was written up to some moment.
 
     Attributes:
         number: Of its latest file, in the folder.
@@ -32,7 +32,7 @@ class Extent(NamedTuple):
         return cls(message.number, message.part, message.size)
 
     def message(self) -> pb.Extent:
-        """As it is written."""
+        """The message that is written."""
         return pb.Extent(number=self.number, part=self.part, size=self.size)
 
 

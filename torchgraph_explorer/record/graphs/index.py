@@ -48,7 +48,7 @@ class GraphIndex:
 
     @property
     def graphs(self) -> tuple[Revised, ...]:
-        """By reader's id."""
+        """The graphs, by the reader's id."""
         return tuple(self._graphs)
 
     def reference(self, session: str, graph: int) -> int:

@@ -17,7 +17,7 @@ COLUMNS = (("steps", "<i8"), ("times", "<f8"), ("values", "<f8"), ("name", "<u4"
 """The blocks of the body, in order, with the type of their entries."""
 
 VALUE_BYTES = 28
-"""Of a value in all blocks."""
+"""How many bytes a value takes in all blocks."""
 
 
 def encode_logged(logged: Logged) -> tuple[pb.Logged, bytes]:

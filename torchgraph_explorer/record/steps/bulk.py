@@ -65,7 +65,7 @@ class BulkRows:
     fingerprints: npt.NDArray[np.uint64]
 
     def at(self, frame: int | npt.NDArray[np.intp]) -> BulkRows:
-        """Of one of the frames."""
+        """The rows of some of the frames."""
         return BulkRows(self.statistics[:, frame], self.fingerprints[frame])
 
 

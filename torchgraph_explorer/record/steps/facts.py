@@ -26,7 +26,7 @@ _NAME = 200
 """Characters of an optimizer's name that are written."""
 
 _DIGITS = 18
-"""Of the number in an optimizer's name that is not ours."""
+"""The most digits of the number in an optimizer's name that is not ours."""
 
 _END_NAMES = MappingProxyType({number: name for name, number in _ENDS.items()})
 

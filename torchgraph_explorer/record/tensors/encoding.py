@@ -60,7 +60,7 @@ class KeptLayout:
 
     @property
     def key(self) -> tuple[str, int | None, Role, str, Kind]:
-        """As `Series.key`."""
+        """The `Series.key`."""
         return (self.module, self.call, self.role, self.path, self.kind)
 
     @property

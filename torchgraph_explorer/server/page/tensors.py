@@ -26,7 +26,7 @@ from torchgraph_explorer.server.selection import is_rounded
 from torchgraph_explorer.server.tensors import listed, tensor_facts, tensor_graph_answer
 
 LETTERS_PER_BYTE = 16 / 13
-"""Of the page's text, see `text.as_text`."""
+"""How many letters the page's text takes for a byte; see `text.as_text`."""
 
 ENTRY_BYTES = 20
 """What else a tensor at a step takes, compressed."""
@@ -40,7 +40,7 @@ LEAST_STEPS = 4
 Json = dict[str, Any]
 Arrays = dict[str, npt.NDArray[np.generic]]
 Name: TypeAlias = "tuple[str, int | None, Role, str]"
-"""Of a tensor and its gradients: `Series.key` without the kind."""
+"""Names a tensor and its gradients: `Series.key` without the kind."""
 _SINGLE = frozenset(name for name in SIZES if name.startswith(("float8", "float16", "float32", "bfloat16")))
 """Element types that a page has as float32."""
 

@@ -51,7 +51,7 @@ def formatted(value: str) -> str:
 
 
 def formatted_briefly(value: str) -> str:
-    """As `formatted`, in at most seven characters."""
+    """Like `formatted`, in at most seven characters."""
     size = f"abs({value})"
     is_tiny_or_huge = f"{value} != 0 && ({size} < 0.001 || {size} >= 1e5)"
     finite = f"format({value}, {is_tiny_or_huge} ? '.1~e' : {size} < 1 ? '.2~g' : {size} < 1000 ? '.3~g' : '.0f')"

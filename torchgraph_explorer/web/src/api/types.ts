@@ -1,4 +1,4 @@
-/** The answers of `server/http_api.md`, as they are. The words are those of `schema.py`. */
+/** The answers of `server/http_api.md`, as they are. The words are those of `torchgraph_explorer/schema`. */
 
 export type Role = 'input' | 'output' | 'param' | 'attached' | 'edge';
 export type Kind = 'value' | 'grad_norm' | 'grad' | 'optimizer_grad' | 'update' | 'update_ratio' | 'time' | 'memory';
@@ -89,7 +89,7 @@ export interface Finished {
   notes: string[];
 }
 
-/** What ended a step: see `StepFacts` in `schema.py`. */
+/** What ended a step: see `StepFacts` in `torchgraph_explorer/schema`. */
 export type StepEnd = 'update' | 'skipped' | 'pass' | 'mark' | 'unfinished';
 
 /** What many steps have in common. */
