@@ -1,4 +1,4 @@
-"""The table of rules. Each is a small function in a file of its family; docs/findings.md lists what they say.
+"""The table of rules. Each is a small function in a file of its family; docs/finding-kinds.md explains each kind.
 
 Used within `findings`.
 """
