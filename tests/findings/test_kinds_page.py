@@ -59,8 +59,8 @@ OF_THE_ENGINE = "rule-failed"
 
 PARTS = (
     "What it means",
-    "When it is told",
-    "When it is not told, or may be wrong",
+    "When it is reported",
+    "When it is not reported, or may be wrong",
     "What to do",
     "Severity",
 )
