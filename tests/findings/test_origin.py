@@ -98,8 +98,10 @@ class Overwritten(nn.Module):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        pytest.param(Between, "The model, a Between, made NaN or infinity of finite inputs in its own `fo", id="model"),
-        pytest.param(Reused, "The Root `root` made NaN or infinity of finite inputs.", id="module"),
+        pytest.param(
+            Between, "The model, a Between, made NaN or infinity from finite inputs in its own `fo", id="model"
+        ),
+        pytest.param(Reused, "The Root `root` made NaN or infinity from finite inputs.", id="module"),
         pytest.param(
             Overwritten, f"The parameter `weight` of `two` is not finite when step {BAD_STEP} begins. ", id="one"
         ),
@@ -129,4 +131,6 @@ def test_in_an_evaluation_parameters_may_be_what_is_not_finite(tmp_path: Path) -
             model(torch.randint(0, 5, (8, 3)))
     run = open_run(str(tmp_path / "run"))
     [one] = [one for name in run.models for one in run.model(name).findings() if one.kind == "nan"]
-    assert one.text.startswith("The Embedding `0` made NaN or infinity of finite inputs, or of parameters that are not")
+    assert one.text.startswith(
+        "The Embedding `0` made NaN or infinity from finite inputs, or from parameters that are not"
+    )

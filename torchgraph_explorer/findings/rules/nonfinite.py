@@ -74,7 +74,7 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
             last_step=int(loss.steps[bad[-1]]),
             evidence={"values": float(len(bad)), "logged": float(len(loss.values))},
             text=f"`{quoted(loss.name)}` is NaN or infinite at {len(bad)} of {len(loss.values)} logged steps, while "
-            "all that was recorded of the model is finite: such a batch teaches the model nothing, or something else.",
+            "everything that was recorded of the model is finite. The model learns nothing useful from such a batch.",
             advice="Look for a mean over no elements, as of a mask that leaves nothing or labels that are all ignored, "
             "and for a logarithm or root of what may be negative.",
         )
@@ -137,8 +137,8 @@ def _told(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
         at=first,
         rows=rows,
         numbers={"tensors": len(bad.series)},
-        text=f"What the optimizer made of the gradient of `{first.path}` in {named(first.module)} is not finite, while "
-        f"the gradient itself was. The state of the optimizer, or the unscaling of the loss, is the cause.",
+        text=f"The gradient of `{first.path}` in {named(first.module)} was finite, but what the optimizer made of it "
+        "is not. The cause is the state of the optimizer, or the unscaling of the loss.",
         advice="Look at the optimizer's state, its epsilon, and the scaler.",
     )
 
@@ -207,7 +207,7 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
     is_leaf = places.is_leaf(origin)
     inside = "" if is_leaf else " in its own `forward`, between the calls of its submodules"
     if _has_unseen_weights(evidence, call.module, rows[0]):
-        inside += ", or of parameters that are not finite: they were not recorded at this step"
+        inside += ", or from parameters that are not finite: they were not recorded at this step"
     at = _series_of(evidence, bad, (call.module, call.call, "output"))
     return finding(
         evidence,
@@ -216,7 +216,7 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
         at=at,
         rows=rows,
         numbers={**_counts(evidence, rows[0], at), "largest_input": _largest_input(evidence, rows[0], at)},
-        text=f"{_subject(evidence, call.module)} made NaN or infinity of finite inputs{inside}.",
+        text=f"{_subject(evidence, call.module)} made NaN or infinity from finite inputs{inside}.",
         advice="Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, or a "
         "value beyond the range of the dtype. Clamp the argument, or compute in a stable form or in float32.",
     )
@@ -274,10 +274,10 @@ def _gradient(evidence: Evidence, at: Series, rows: list[int], *, text: str) -> 
     )
 
 
-_MADE_HERE = "The gradient became NaN or infinity in {}, whose values are finite: its derivative is not."
+_MADE_HERE = "The gradient became NaN or infinity in {}, whose values are finite: its derivative is not finite."
 _COMES_BACK = (
-    "The gradient that comes back to {} is not finite, while all values of its modules are: the loss, or what is "
-    "computed between the modules, made it."
+    "The gradient that comes back to {} is not finite, while all values are. The loss, or what is computed between the "
+    "modules, made it so."
 )
 
 

@@ -75,9 +75,7 @@ def _in_backward(evidence: Evidence, one: Finding, origin: NotFiniteOrigin, *, s
         f"constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation. {_RECORD_IT}"
     )
     if not origin.names or origin.count == origin.total:
-        text = (
-            f"The gradients of all parameters were not finite at step {step}: those that came from the loss were not."
-        )
+        text = f"The gradients of all parameters were not finite at step {step}. They came so from the loss."
         return _at(one, origin, _first_of(evidence, "output", ()), text=text, advice=advice)
     name = max(origin.names, key=lambda name: evidence.places.order(_owner(name)))
     return _at(
@@ -104,8 +102,8 @@ def _parameter(evidence: Evidence, name: str) -> Series | None:
 
 
 def _rest(count: int) -> str:
-    return {0: "the model has no other parameter", 1: "the other parameter was"}.get(
-        count, f"the other {count} parameters were"
+    return {0: "the model has no other parameter", 1: "the other parameter was finite"}.get(
+        count, f"the other {count} parameters were finite"
     )
 
 
