@@ -452,8 +452,8 @@ def test_a_run_without_steps_has_no_finding(tmp_path: Path) -> None:
     ("growing", "ends"),
     [
         (("fc3",), "times what was usual at the beginning."),
-        (("fc2", "fc3"), "at the beginning. So do the outputs of 1 other module."),
-        (("fc1", "fc2", "fc3"), "at the beginning. So do the outputs of 2 other modules."),
+        (("fc2", "fc3"), "at the beginning. The outputs of 1 other module grow, too."),
+        (("fc1", "fc2", "fc3"), "at the beginning. The outputs of 2 other modules grow, too."),
     ],
     ids=["one", "two", "three"],
 )

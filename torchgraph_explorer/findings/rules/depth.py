@@ -29,9 +29,9 @@ _LESS = (
 )
 
 _ZEROS = (
-    "Look in between for what has a derivative of zero: rounding, `sign`, a comparison, `clamp` out of its range, "
-    "activations of only zeros. A quantisation wants a straight-through estimator, `x + (q - x).detach()`; in float16, "
-    "a small loss wants a `GradScaler`."
+    "Look in between for an operation with a derivative of zero: rounding, `sign`, a comparison, `clamp` out of its "
+    "range, activations of only zeros. A quantisation needs a straight-through estimator, `x + (q - x).detach()`. In "
+    "float16, a small loss needs a `GradScaler`."
 )
 
 

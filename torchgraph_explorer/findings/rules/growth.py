@@ -133,7 +133,7 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _and_others(count: int) -> str:
-    return f" So do the outputs of {count} other module{'s' * (count > 1)}." if count else ""
+    return f" The outputs of {count} other module{'s' * (count > 1)} grow, too." if count else ""
 
 
 def _least(values: Floats) -> float:
