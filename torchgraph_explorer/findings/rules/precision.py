@@ -57,12 +57,16 @@ def update_lost_to_rounding(evidence: Evidence) -> Iterator[Finding]:
         at=at,
         rows=rows,
         numbers={"unchanged": share, "half_ulp": HALF_ULP[dtype], "weights": len(lost)},
-        text=f"An update leaves {share:.0%} or more of the elements of `{at.path}` in {named(at.module)} as they were, "
-        f"although they get a gradient: it is smaller than half the distance between neighbouring {dtype} numbers, "
-        f"about {HALF_ULP[dtype]:.1g} of them. {len(lost)} weights are like this.",
+        text=f"An update leaves {share:.0%} or more of the elements of `{at.path}` in {named(at.module)} unchanged, "
+        "although they get a gradient: it is smaller than half the distance between neighbouring "
+        f"{dtype} numbers, which is about {HALF_ULP[dtype]:.1g} of a number. {_count(len(lost))} like this.",
         advice="Keep the weights in float32 and compute in low precision with `torch.autocast`, or use an optimizer "
         "with float32 copies or stochastic rounding.",
     )
+
+
+def _count(weights: int) -> str:
+    return f"{weights} weights are" if weights > 1 else "One weight is"
 
 
 def _unchanged(

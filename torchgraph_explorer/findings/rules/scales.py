@@ -41,8 +41,8 @@ def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
                 at=one,
                 rows=errors.rows,
                 numbers={"root_mean_squared_error": error, "rms": size},
-                text=f"The targets are {error:.3g} or more away from outputs of {size:.3g}, which do not come closer: "
-                "at this learning rate, the network would take very long to get to their scale.",
+                text=f"The outputs have a root mean square of {size:.3g}, and the targets are {error:.3g} or more away "
+                "from them. At this learning rate, the network would take very long to get to their scale.",
                 advice="Subtract the mean of the training targets and divide by their standard deviation; turn that "
                 "back only to show or use predictions.",
             )

@@ -114,7 +114,7 @@ def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
             rows=rows[kept],
             numbers={"saturated": beyond[kept].min(), "limit": limit},
             text=f"At least {beyond[kept].min():.0%} of what goes into the {name} of {named(at.module)} lies beyond "
-            f"±{limit:g}, where it is flat and passes hardly any gradient.",
+            f"±{limit:g}, where the function is flat and passes hardly any gradient.",
             advice=f"{_CALMER}, scale the inputs to mean 0 and standard deviation 1, or normalise before it.",
             band=Band("elements", low=-limit, high=limit),
         )
@@ -160,9 +160,9 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
                 at=one,
                 rows=there[rows],
                 numbers={"mean": mean[-1], "std": std[-1]},
-                text=f"All elements of the model's `{one.path}` are {mean[-1]:.4g}, whatever the input.",
-                advice="Look for the first module from whose output on nothing depends on the input any more. A "
-                "softmax over a dimension of size 1 gives ones; use a sigmoid there.",
+                text=f"All elements of the model's `{one.path}` are {mean[-1]:.4g}, whatever the input is.",
+                advice="Look for the first module whose output no longer depends on the input. A softmax over a "
+                "dimension of size 1 gives ones; use a sigmoid there.",
                 band=Band("std", low=CONSTANT * abs(float(mean[-1]))),
             )
 
