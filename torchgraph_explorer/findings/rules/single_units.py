@@ -68,7 +68,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             at=at,
             rows=[long[number][0] for number in kept],
             numbers={"dead": zero, "units": count, "share": zero / count},
-            text=f"{zero} of {count} units of {named(at)} ({zero / count:.0%}) are zero for every sample of up to "
+            text=f"{zero} of {count} units of {named(at)} ({zero / count:.0%}) are zero for every sample over up to "
             f"{max(one.steps for _, one in long)} recorded steps. They get no gradient and never come back.",
             advice="Lower the learning rate, or begin anew from another initialisation, normalise the inputs, or use "
             "LeakyReLU or GELU.",
@@ -145,7 +145,7 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
         text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's "
-        f"output: between them, a unit varies by {output.spread:.1g} of its largest magnitude.",
+        f"output: from sample to sample, a unit varies by {output.spread:.1g} of its largest magnitude.",
         advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, or a loss "
         "that a constant minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
     )
@@ -183,8 +183,8 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=rows,
             numbers={"equal": equal, "units": count},
-            text=f"`{quoted(path)}` of {named(module)} has {count} rows and only {count - equal} different, also after "
-            "an update: its units compute the same and get the same gradient, so they stay alike.",
+            text=f"`{quoted(path)}` of {named(module)} has {count} rows, and only {count - equal} of them are "
+            "different, even after updates. Equal rows compute the same and get the same gradient, so they stay equal.",
             advice="Initialise the weights at random, as the layers of torch do by default.",
         )
 
