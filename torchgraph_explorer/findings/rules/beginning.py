@@ -141,7 +141,7 @@ def _recurrent(evidence: Evidence) -> Iterator[Finding]:
                 rows=[0],
                 numbers={"gain": gain},
                 text=f"The initial `{one.path}` of {named(one.module)} scales its state by {gain:.2g} at each place of "
-                "the sequence (about 1 is usual): it saturates, or grows without end.",
+                "the sequence (about 1 is usual): the state saturates, or grows without bound.",
                 advice="Use the default initialisation, or `torch.nn.init.orthogonal_` for the weights of the state.",
             )
             return
@@ -177,9 +177,9 @@ def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
         at=one,
         rows=[0],
         numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
-        text=f"The initial weights scale what passes a layer by {mean:.2g} in the mean and {largest.gain:.2g} at "
-        "most (0.5 to 1.5 is usual); from the first layer's input to a later layer's output the scale changes by "
-        f"{grown:.2g}.",
+        text=f"The initial weights of a layer scale what passes through it by {mean:.2g} in the mean and by "
+        f"{largest.gain:.2g} at most (0.5 to 1.5 is usual). From the first layer's input to a later layer's output, "
+        f"the scale changes by {grown:.2g}.",
         advice=_INITIALISE,
         band=Band("rms", low=SMALL_GAIN * unit, high=high * unit),
     )

@@ -32,8 +32,8 @@ def constant_input(evidence: Evidence) -> Iterator[Finding]:
         at=evidence.series[known[0]],
         rows=range(len(evidence)),
         numbers={"value": value},
-        text=f"All elements of the model's input are {value:.4g}, at all recorded steps: it is told nothing of the "
-        "samples.",
+        text=f"All elements of the model's input are {value:.4g}, at all recorded steps: the input says nothing about "
+        "the samples.",
         advice="Look at how the batch is made: words that are all looked up as unknown, a scale that rounds to zero, "
         "an array that was never filled.",
     )
