@@ -58,7 +58,8 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": len(weights)},
-            text=f"{named(module)} runs, and its {_names(weights)} can be trained, but no gradient ever comes back."
+            text=f"{named(module)} runs, but no gradient ever comes back to its {_names(weights)}, which can be "
+            "trained."
             f"{_CHOSEN if module in chosen else _UNLEARNED if module in unlearned else ''}",
             advice="Look for `.detach()`, `.item()`, `.data`, `torch.no_grad()`, or a result that the loss does not "
             "depend on. If it is frozen on purpose, set `requires_grad=False`."
@@ -93,8 +94,8 @@ def _library_model(evidence: Evidence, module: str) -> str | None:
 
 
 _CHOSEN = (
-    " It runs without recording what a gradient would need, as under `no_grad`, although an optimizer has these "
-    "parameters, and most of the others that run so were frozen one by one."
+    " It runs without an autograd graph, as under `no_grad`, although an optimizer has these parameters. Most of the "
+    "other parameters that run so were frozen one by one."
 )
 _CHECKPOINT = (
     " In a checkpoint, pass `use_reentrant=False`, or let what goes in require a gradient: "
@@ -103,8 +104,8 @@ _CHECKPOINT = (
 
 
 _UNLEARNED = (
-    " It runs without recording what a gradient would need, as under `no_grad`, although an optimizer has these "
-    "parameters, they are still as they were made, and layers that are trained take what it gives."
+    " It runs without an autograd graph, as under `no_grad`, although an optimizer has these parameters, they still "
+    "have their initial values, and layers that are trained take its output."
 )
 
 
@@ -216,8 +217,8 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": len(graded[module, layer])},
-            text=f"{named(module)} runs, and what comes back to its weights{layer and f' of layer {layer}'} is zero at "
-            f"all recorded steps: what {'that layer' if layer else 'it'} gives makes no difference to the loss.",
+            text=f"{named(module)} runs, but the gradient of its weights{layer and f' of layer {layer}'} is zero at "
+            f"all recorded steps: the output of {'that layer' if layer else 'it'} makes no difference to the loss.",
             advice="Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as "
             "`p / p` of a ratio whose old value was not detached.",
         )
@@ -293,8 +294,8 @@ def _only_weights_taken(evidence: Evidence, module: str, count: int) -> Finding:
         at=module,
         rows=range(len(evidence)),
         numbers={"parameters": count},
-        text=f"{named(module)} runs, but no gradient ever comes back to its `out_proj`: nothing is made of its first "
-        "result, which is the attended values. The second one is the weights of attention.",
+        text=f"{named(module)} runs, but no gradient ever comes back to its `out_proj`: its first result, which is the "
+        "attended values, is not used. The second result is the weights of attention.",
         advice="Take the first result: `values, weights = attention(query, key, value)`.",
     )
 
@@ -396,7 +397,8 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=range(len(evidence)),
             numbers={"unchanged_modules": len(stuck), "changed_modules": len(moved)},
-            text=f"The weights of {named(module)} get gradients and never change; those of {len(moved)} others do.",
+            text=f"The weights of {named(module)} get gradients and never change. Those of {len(moved)} other modules "
+            "do.",
             advice="Give its parameters to the optimizer. If it is frozen on purpose, set `requires_grad=False`: that "
             "saves computing its gradient.",
         )
