@@ -71,7 +71,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=[row for row in rows if full & lists[row]],
             numbers={"parameters": len(modules[module]), "modules": len(modules), "trained_modules": len(trained)},
-            text=f"No optimizer has {names} of {named(module)}: gradients come back, and nothing changes."
+            text=f"No optimizer has {names} of {named(module)}: gradients come back, but the values never change."
             f"{_REPLACED if was_replaced else _UNFROZEN if module in unfrozen else ''}",
             advice="Give its parameters to the optimizer, after the module was made and put into the model. If it is "
             "frozen on purpose, set `requires_grad=False`: that saves computing its gradient.",
@@ -107,7 +107,7 @@ def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> It
         why = (
             "has a learning rate of zero for it at each recorded step"
             if is_still
-            else "makes no update at any recorded step, as others do"
+            else "makes no update at any recorded step, while other optimizers do"
         )
         yield finding(
             evidence,
@@ -116,7 +116,8 @@ def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> It
             at=module,
             rows=rows,
             numbers={"parameters": len(modules[module]), "modules": len(modules)},
-            text=f"The optimizer that has {names} of {named(module)} {why}: gradients come back, and nothing changes.",
+            text=f"The optimizer that has {names} of {named(module)} {why}. Gradients come back, but the values never "
+            "change.",
             advice=f"{_RATE if is_still else 'Call `step()` of each optimizer.'} If it is frozen on purpose, set "
             "`requires_grad=False`: that saves computing its gradient.",
         )
@@ -152,8 +153,8 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
             at=module,
             rows=rows_with(evidence, lambda one: bool(one.remade)),
             numbers={"parameters": len(modules[module])},
-            text=f"The forward pass makes {names} of {named(module)} anew each time: no optimizer has it, and what it "
-            "gets as a gradient is lost with it.",
+            text=f"The forward pass makes {names} of {named(module)} anew each time. No optimizer has it, and its "
+            "gradient is lost with it.",
             advice="Make it once, in `__init__` and before the optimizer, and only use it in `forward`.",
         )
 
@@ -176,8 +177,8 @@ def _unregistered(evidence: Evidence, rows: list[int], without: set[str]) -> Ite
             at=owner,
             rows=[row for row in rows if names[0] in (facts_at(evidence, row).without_optimizer or ())],
             numbers={"parameters": len(names)},
-            text=f"{named(owner)} uses {', '.join(f'`{quoted(one)}`' for one in names[:4])}, which gradients come "
-            "back to and torch does not know of: it is not in `parameters()`, and no optimizer has it.",
+            text=f"{named(owner)} uses {', '.join(f'`{quoted(one)}`' for one in names[:4])}, which gets gradients and "
+            "is not registered: it is not in `parameters()`, and no optimizer has it.",
             advice="Keep modules in an `nn.ModuleList` or `nn.ModuleDict` instead of a list or dictionary, and tensors "
             "as `nn.Parameter`. Then make the optimizer.",
         )
@@ -207,9 +208,9 @@ def _of_another_model(evidence: Evidence) -> Iterator[Finding]:
         at="",
         rows=rows,
         numbers={"parameters": own.total(), "held_instead": orphans.total()},
-        text="No optimizer has a parameter of the model: gradients come back, and nothing changes. The optimizer that "
-        "steps holds parameters of the same shapes, which are not in the model and get no gradient: it was made before "
-        "the model was made again, copied, or given other parameters.",
+        text="No optimizer has a parameter of the model: gradients come back, but the values never change. The "
+        "optimizer that steps holds parameters of the same shapes, which are not in the model and get no gradient: it "
+        "was made before the model was made again, copied, or given other parameters.",
         advice="Make the optimizer after the last statement that makes, copies, loads or converts the model.",
     )
 
@@ -224,8 +225,8 @@ _REPLACED = (
 
 
 _UNFROZEN = (
-    " They got none at first, as what is frozen, and were unfrozen then: an optimizer that was made of the parameters "
-    "that could be trained before lacks them."
+    " They got no gradients at first, as frozen parameters do, and were unfrozen later. An optimizer that was given "
+    "only the trainable parameters before then does not have them."
 )
 
 
@@ -335,7 +336,8 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
 
 
 _NEW = (
-    "and its weights are those of a new layer, while the frozen layers before it were trained, and others behind it are"
+    "although its weights are those of a new layer: the frozen layers before it have trained weights, and the layers "
+    "after it are trained"
 )
 
 

@@ -39,8 +39,8 @@ def frozen_untrained(evidence: Evidence) -> Iterator[Finding]:
         at=first,
         rows=rows,
         numbers={"layers": len(frozen), "trained": len(weights) - len(frozen)},
-        text=f"{len(frozen)} layers, from {named(first)} on, are frozen with weights that are spread as those of new "
-        "layers are: they were never trained.",
-        advice="Load the trained weights before freezing them, and look whether all keys were found "
+        text=f"{len(frozen)} layers, from {named(first)} on, are frozen, and their weights are distributed as in new "
+        "layers: they were never trained.",
+        advice="Load the trained weights before freezing them, and check that all keys were found "
         "(`strict=True`). If they are to be trained, set `requires_grad_(True)`.",
     )
