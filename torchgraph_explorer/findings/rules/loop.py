@@ -72,8 +72,8 @@ def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
         at=module,
         rows=rows,
         numbers={"updates": len(rows), "known": len(known), "parameters": len(names)},
-        text=f"{whose} added to those of earlier steps, which were not cleared after their update: so it is at "
-        f"{len(rows)} of {len(known)} recorded updates. Each update follows the sum of all batches so far.",
+        text=f"{whose} added to those of earlier steps, which were not cleared after their update, at {len(rows)} of "
+        f"{len(known)} recorded updates. Each update follows the sum of all batches so far.",
         advice="Call `optimizer.zero_grad()` once for each update, before `backward()`. To accumulate gradients over "
         "micro-batches, call it after each `optimizer.step()`.",
     )
@@ -97,8 +97,8 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
         at=None,
         rows=rows,
         numbers={"updates": len(rows), "known": len(known)},
-        text="The backward pass leaves gradients, and none is left when the optimizer steps: so it is at "
-        f"{len(rows)} of {len(known)} recorded updates. Something clears them between the two.",
+        text=f"At {len(rows)} of {len(known)} recorded updates, the backward pass leaves gradients, but none is left "
+        "when the optimizer steps. Something clears them between the two.",
         advice="Call `optimizer.zero_grad()` before `backward()` or after `optimizer.step()`, not between the two.",
     )
 
@@ -117,8 +117,8 @@ def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Findi
         at=None,
         rows=rows,
         numbers={"updates": len(rows), "passes": passes},
-        text=f"Of {passes} backward passes before each update, only the last one counts: the gradients of those before "
-        f"it are cleared when the next one begins. So it is at {len(rows)} of {len(updates)} recorded updates.",
+        text=f"Only the last of {passes} backward passes before an update counts: the gradients of each earlier pass "
+        f"are gone when the next one begins. This is so at {len(rows)} of {len(updates)} recorded updates.",
         advice="Call `optimizer.zero_grad()` once for each update, not for each micro-batch or each loss.",
     )
 
@@ -170,15 +170,15 @@ def _scaled(known: Sequence[TrainingFacts]) -> str:
     if not scales:
         return ""
     return (
-        "Call `scaler.unscale_(optimizer)` before you clip, if you do not yet: without it, the limit is that of "
-        f"gradients that are {scales[-1]:g} times as large. Else: "
+        "Call `scaler.unscale_(optimizer)` before you clip, if you do not do so yet: without it, the limit applies to "
+        f"gradients that are {scales[-1]:g} times as large. Otherwise: "
     )
 
 
-_LIMITED = "The limit, and not the learning rate, says how far each update goes."
+_LIMITED = "The limit, and not the learning rate, decides how far each update goes."
 _DIVIDED = (
-    "The optimizer divides by the usual size of gradients, so that updates are no smaller; but all batches count "
-    "alike, however large their gradients are."
+    "The optimizer divides by the usual size of gradients, so updates are not smaller. But all batches count the same, "
+    "however large their gradients are."
 )
 
 
@@ -210,8 +210,8 @@ def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
         at=None,
         rows=[one[0] for one in told if not is_shrunk or one[1] > limit],
         numbers={"ratio": ratio, "weight_decay": decay, "norm_first": told[0][3], "norm_last": told[-1][3]},
-        text=f"A weight decay of {decay:g} pulls the weights to zero {ratio:.2g} times as hard as the gradient moves "
-        f"them at first; their norm was {told[0][3]:.3g} then, and is {told[-1][3]:.3g} at the end.",
+        text=f"At first, a weight decay of {decay:g} pulls the weights to zero {ratio:.2g} times as hard as the "
+        f"gradient moves them. Their norm was {told[0][3]:.3g} then, and is {told[-1][3]:.3g} at the end.",
         advice="Lower `weight_decay`: 0.01 to 0.1 is usual with AdamW, 1e-4 with SGD and Adam.",
     )
 

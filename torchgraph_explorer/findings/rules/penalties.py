@@ -61,9 +61,9 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
             at=None,
             rows=range(len(evidence)),  # as it stays the same, it is a part of the gradients before, too
             numbers={"factor": factor / power, "matrices": len(columns), "steps": len(rows)},
-            text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of the weight matrices are, but for "
+            text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of the weight matrices are, within "
             f"a few percent, those of a penalty in the loss: the sum of the {name} of the weights, times "
-            f"{factor / power:.2g}. It draws them to zero, and hardly any of the data's is left.",
+            f"{factor / power:.2g}. It pulls the weights to zero, and hardly any gradient of the data is left.",
             advice="Lower the factor of the penalty on the weights by 100 or more, or leave it out.",
         )
         return
