@@ -82,7 +82,7 @@ def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
     slack = _moved(evidence, first, weight=weight, bias=bias) * (1 + (1 + center) / scale)
     fitted = max(center, abs(scale - 1)) / scale  # by how much its output would differ from its input
     if first == 0 and max(change) < SAME + slack and (slack < SAME or 2 * slack < min(fitted, MOST_SLACK)):
-        return "these are still those that it was made with, so nothing is normalised"
+        return "these are still the initial ones, so nothing is normalised"
     expected = np.ones(len(rows))
     if weight is not None:
         expected = np.hypot(evidence.rms[rows, weight], 0 if bias is None else evidence.rms[rows, bias])
@@ -143,8 +143,8 @@ def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=seen,
             numbers={"steps": len(seen), "call": number},
-            text=f"{named(module)} normalises each sample by itself: the batch has one. Its running "
-            "statistics will not fit what it is evaluated with.",
+            text=f"{named(module)} normalises each sample by itself, because the batch has one sample. Its running "
+            "statistics will not fit the data that it is evaluated with.",
             advice="Use larger batches, or GroupNorm or LayerNorm, which do not depend on the batch. Accumulating "
             "gradients does not help.",
         )

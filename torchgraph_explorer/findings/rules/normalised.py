@@ -37,8 +37,8 @@ def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
             numbers={"samples": samples, "features": features},
             text=f"Each of the {features} features of the model's output has the norm 1 over the {samples:.0f} "
             "samples of a batch: it is normalised over the wrong dimension. A sample's vector then depends on the "
-            "other samples, and its length is any.",
-            advice="Give `F.normalize` the dimension of the features, `dim=-1`; `dim=0` is that of the samples.",
+            "other samples, and can have any length.",
+            advice="Give `F.normalize` the dimension of the features, `dim=-1`. `dim=0` is that of the samples.",
         )
 
 

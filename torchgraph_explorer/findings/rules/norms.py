@@ -49,8 +49,8 @@ def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
                 at=name,
                 rows=range(len(evidence)),
                 numbers={"elements": 1},
-                text=f"{named(name)} normalises over a single element, of which nothing is left but its sign at most: "
-                "its output is the same whatever comes in, and no gradient comes back.",
+                text=f"{named(name)} normalises over a single element. At most its sign is left, so the output is the "
+                "same whatever comes in, and no gradient comes back.",
                 advice="Normalise over the features before they become one number, or leave it out.",
             )
 
