@@ -33,10 +33,10 @@ def betas_swapped(evidence: Evidence) -> Iterator[Finding]:
         at=None,
         rows=rows,
         numbers={"beta1": first, "beta2": second},
-        text=f"{group.optimizer} has betas=({first:g}, {second:g}): the mean of the gradients goes back much further "
-        "than that of their squares, so its updates are not bounded by the learning rate.",
-        advice="The first beta is that of the mean of the gradients, the second that of their squares. The default is "
-        "(0.9, 0.999).",
+        text=f"{group.optimizer} has betas=({first:g}, {second:g}): it averages the gradients over many more steps "
+        "than their squares, so its updates are not bounded by the learning rate.",
+        advice="The first beta is for the mean of the gradients, and the second for the mean of their squares. The "
+        "default is (0.9, 0.999).",
     )
 
 

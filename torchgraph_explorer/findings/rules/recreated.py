@@ -48,7 +48,7 @@ def optimizer_recreated(evidence: Evidence) -> Iterator[Finding]:
             rows=rows,
             numbers={"optimizers": made + 1, "steps": steps + 1},
             text=f"{made + 1} different optimizers of the class {kind} have made {steps + 1} updates: a new one is "
-            "made at each step, which knows nothing of the gradients before. The first update of Adam is as large as "
+            "made at each step, and it knows nothing of the gradients before. The first update of Adam is as large as "
             "the learning rate in each direction, however small the gradient.",
             advice="Make the optimizer once, before the loop.",
         )
