@@ -128,7 +128,7 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-_KNOWS = " It knew much when it began, as one that is fine-tuned: its answers were better than by chance."
+_KNOWS = " It began better than chance, as a network that is fine-tuned does."
 
 
 def _knows_answers(evidence: Evidence, loss: Loss) -> bool:

@@ -80,7 +80,7 @@ def loss_spike(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _others(count: int) -> str:
-    return f", and {count - 1} times later" if count > 1 else ""
+    return f", and again {count - 1} time{'s' * (count > 2)} later" if count > 1 else ""
 
 
 def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
