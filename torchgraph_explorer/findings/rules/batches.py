@@ -67,8 +67,8 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
             at=at,
             rows=rows,
             numbers={"steps": len(evidence), "different": len(runs), "longest": int(runs.max())},
-            text=f"The model's input {how}: the {len(evidence)} recorded steps have {len(runs)} batches one after "
-            "another.",
+            text=f"The model's input {how}: the {len(evidence)} recorded steps have only {len(runs)} batches, one "
+            "after the other.",
             advice="Look at how the loop takes the next batch, and at what caches samples on the way.",
         )
 

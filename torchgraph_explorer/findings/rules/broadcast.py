@@ -98,7 +98,7 @@ def _told_of_several(
         at=one,
         rows=rows,
         numbers={"samples": number, "steps": len(rows)},
-        text=f"The loss draws all {number:.0f} outputs of a batch to the same numbers, the mean of its targets: "
+        text=f"The loss pulls all {number:.0f} outputs of a batch to the same numbers, the mean of its targets: "
         "predictions and targets have different shapes, such as `[n, 1, ...]` and `[n, ...]`, and broadcast to "
         "`[n, n, ...]`. So the model can only learn that mean.",
         advice="Give predictions and targets the same shape before the loss. torch warns of it when the loss is first "
@@ -217,7 +217,7 @@ def _told(evidence: Evidence, one: Series, found: _Centred, *, severity: Severit
         at=one,
         rows=found.rows,
         numbers={"samples": samples, "centre": float(found.centre[-1]), "steps": len(found.rows)},
-        text=f"The loss draws all {samples:.0f} predictions of a batch to one number, the mean of its targets "
+        text=f"The loss pulls all {samples:.0f} predictions of a batch to one number, the mean of its targets "
         f"({found.centre[-1]:.3g} at the last step): {_SHAPES} So the model can only learn that mean.",
         advice=_ADVICE,
     )

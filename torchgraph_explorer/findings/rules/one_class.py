@@ -215,7 +215,7 @@ def _told(evidence: Evidence, one: Series, rows: Rows, *, steps: int, share: flo
         rows=rows,
         numbers={"steps": len(rows), "of": steps, "share": share},
         text=f"In {len(rows)} of {steps} recorded batches, all or nearly all samples have the same label: their "
-        f"gradients at the logits add up to {share:.0%} of their lengths in the median, where those of mixed labels "
-        "cancel. Each update teaches one class and unlearns the others.",
+        f"gradients at the logits add up to {share:.0%} of their lengths in the median, while those of mixed labels "
+        "would cancel. Each update teaches one class and unlearns the others.",
         advice="Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand.",
     )
