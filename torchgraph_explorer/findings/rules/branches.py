@@ -85,9 +85,9 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             at=at,
             rows=rows[kept],
             numbers={"small": usual.min(), "large": usual.max(), "ratio": usual.max() / usual.min()},
-            text=f"`{at.path}` of {named(at.module)} has a root mean square of {usual.min():.3g}, and `{other.path}` "
-            f"of {named(other.module)}, which it meets in {named(junction.place)}, one of {usual.max():.3g}: it hardly "
-            "counts there.",
+            text=f"`{at.path}` of {named(at.module)} has a root mean square of {usual.min():.3g}. In "
+            f"{named(junction.place)}, it meets `{other.path}` of {named(other.module)}, whose root mean square is "
+            f"{usual.max():.3g}, and hardly counts.",
             advice="Normalise the branches before they are added or joined.",
             band=Band("rms", low=float(usual.max()) / APART),
         )
@@ -121,9 +121,9 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
             rows=rows[kept],
             numbers={"small": usual[0], "large": usual[1], "ratio": usual[1] / usual[0]},
             text=f"`{quoted(at.path)}` of {named(at.module)} is added to the output of {named(before.module)}, which "
-            f"has a root mean square of {usual[0]:.3g}; what goes into {named(call.module)} then has one of "
-            f"{usual[1]:.3g}. So that output hardly counts.",
-            advice="Initialise the parameter smaller, with a standard deviation of 0.02, say.",
+            f"has a root mean square of {usual[0]:.3g}. What goes into {named(call.module)} then has a root mean "
+            f"square of {usual[1]:.3g}, so that output hardly counts.",
+            advice="Initialise the parameter smaller, for example with a standard deviation of 0.02.",
         )
         return
 

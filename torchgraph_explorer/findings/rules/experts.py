@@ -48,8 +48,8 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
                 "largest_share": shares.max(),
                 "smallest": shares.min(),
             },
-            text=f"{named(most.name)} gets {shares.max():.0%} of what the {len(experts)} modules like it get; "
-            f"{int((shares < 0.01).sum())} get less than 1%.",
+            text=f"{named(most.name)} gets {shares.max():.0%} of what all {len(experts)} modules of its kind get. "
+            f"{int((shares < 0.01).sum())} of them get less than 1%.",
             advice="Add a loss that balances the load, noise to the router's logits, or a capacity of each expert; "
             "lower the router's learning rate.",
         )
