@@ -48,8 +48,9 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
             at=at if module == at.module else module,
             rows=rows[kept],
             numbers={"logits": most, "early_logits": early},
-            text=f"The logits of the attention in {named(module)}, by the scale of its queries and keys, have grown "
-            f"from {early:.3g} to {most:.3g}. A softmax of such logits picks one key and passes hardly any gradient.",
+            text=f"The logits of the attention in {named(module)} have grown from {early:.3g} to {most:.3g}, as "
+            "estimated from the scale of its queries and keys. A softmax of such logits picks one key and passes "
+            "hardly any gradient.",
             advice="Normalise queries and keys (QK-norm), lower the learning rate, warm it up, or clip the gradient.",
         )
         yield replace(found, call=_call_of(evidence, at, module))

@@ -110,8 +110,8 @@ def _told(evidence: Evidence, at: Series | str, rows: npt.NDArray[np.intp], *, s
         at=at,
         rows=rows,
         numbers={"padded": share},
-        text=f"The attention of {named(module)} sees as many places as are padded with 0, {share:.0%} of all, and "
-        "hides as many as have a token: the mask of padding is the wrong way round.",
-        advice="Give `key_padding_mask` what is `True` where there is padding: `tokens == 0`, or `~mask` of a mask "
-        "that is 1 where there are tokens. With `masked_fill`, fill where there is padding.",
+        text=f"The attention of {named(module)} sees as many places as are padded with 0, which are {share:.0%} of "
+        "all, and hides as many as have a token: the padding mask is the wrong way round.",
+        advice="`key_padding_mask` has to be `True` where there is padding: `tokens == 0`, or `~mask` if the mask is 1 "
+        "where there are tokens. With `masked_fill`, fill where there is padding.",
     )

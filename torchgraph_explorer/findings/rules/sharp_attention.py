@@ -41,9 +41,9 @@ def attention_saturated(evidence: Evidence) -> Iterator[Finding]:
                 at=one.at,
                 rows=[0],
                 numbers={"sharpness": one.sharpness, "keys": one.keys},
-                text=f"Before anything is learned, the attention in {named(one.around)} gives nearly all weight to one "
-                f"key of {one.keys:.0f}: the squares of a query's weights sum to {one.sharpness:.2g} in the mean. Such "
-                "a softmax passes hardly any gradient.",
+                text=f"Before anything is learned, the attention in {named(one.around)} gives nearly all weight to "
+                f"one of {one.keys:.0f} keys: the squares of a query's weights sum to {one.sharpness:.2g} in the mean. "
+                "Such a softmax passes hardly any gradient.",
                 advice="Divide queries times keys by the root of their number of features, as "
                 "`F.scaled_dot_product_attention` does, or normalise what goes into them.",
             )
