@@ -40,8 +40,8 @@ def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
         rows=[row for row, _ in seen],
         numbers={"column": column},
         text=f"The target of each sample is what the model is given in column {column} of its input, at all steps that "
-        "were looked at: it need only copy it.",
-        advice="Leave the target, and what is made of it, out of the inputs. Of a time series, let windows end before "
+        "were looked at. The model only has to copy it.",
+        advice="Leave the target, and what is made of it, out of the inputs. For a time series, let windows end before "
         "the value that is asked for.",
     )
 
@@ -65,7 +65,7 @@ def label_smoothing_extreme(evidence: Evidence) -> Iterator[Finding]:
         numbers={"right": right, "smoothing": smoothing, "classes": classes},
         text=f"The labels are smoothed by {smoothing:.2g}: {right:.0%} of each is for the right class, and the rest is "
         f"shared out over {classes - 1} others. There is little left to learn.",
-        advice="`label_smoothing` is the share that is taken away, 0.1 usually, and not the one that stays.",
+        advice="`label_smoothing` is the share that is taken away, usually 0.1, and not the share that stays.",
     )
 
 

@@ -69,7 +69,7 @@ def future_visible(evidence: Evidence) -> Iterator[Finding]:
             rows=range(row, len(evidence)),
             numbers={"share": one.following},
             text=f"The right answer at each place is the next token of `{one.path}`, and {named(module)} lets each "
-            "place see the tokens after it: the model can read off the answers, and will not have them when it is "
+            "place see the tokens after it. The model can read off the answers, which it will not have when it is "
             "used.",
             advice="Mask the keys after each query (`is_causal=True`, or a triangular mask), or let the recurrence go "
             "one way only.",
@@ -136,7 +136,7 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),
             numbers={"share": given[0].same},
             text=f"The right answer at each place is the token of `{given[0].path}` at the same place: the model is "
-            "given what it is asked for, and need only copy it.",
+            "given the answers, and only has to copy them.",
             advice="Shift them: hand the model the tokens without the last one, and ask for those without the first "
             "one, `model(tokens[:, :-1])` and `tokens[:, 1:]`.",
         )
@@ -207,10 +207,10 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
         at="",
         rows=rows,
         numbers={"share": share},
-        text=f"{share:.0%} of the right answers are padding behind padding, and the loss counts them: the model is "
-        "mostly taught to go on with padding, and its loss and accuracy look better than they are.",
-        advice="Give the loss `ignore_index` with the token of padding, or multiply it by a mask, and divide by the "
-        "number of tokens that are left.",
+        text=f"{share:.0%} of the right answers are padding that follows padding, and the loss counts them: the "
+        "model is taught to continue padding, and its loss and accuracy look better than they are.",
+        advice="Give the loss `ignore_index` with the token of padding. Or multiply the loss by a mask, and divide by "
+        "the number of tokens that are left.",
     )
 
 
