@@ -365,7 +365,7 @@ def _taken_for_others(evidence: Evidence, one: Series, rows: Rows, *, words: tup
 
 _AS_LOGITS = (
     "the probabilities of a softmax, and the loss takes each for a logit, as `binary_cross_entropy_with_logits` does: "
-    "none can be told to be near 0 or 1. Such a loss cannot get small.",
+    "no answer can come near 0 or 1, so the loss cannot get small.",
     "Remove the softmax at the end of the network, and use `cross_entropy` where one class is right, or keep the loss "
     "where several may be.",
 )

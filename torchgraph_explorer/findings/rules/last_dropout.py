@@ -72,6 +72,6 @@ def _told(evidence: Evidence, one: Series, rows: Rows, *, zeros: float, sure: bo
         rows=rows,
         numbers={"zeros": zeros, "steps": len(rows)},
         text=f"{zeros:.0%} of the model's outputs are dropped {where}at each training step, and the loss "
-        "takes these zeros for answers. No training makes that error small.",
+        "takes these zeros for answers. No training can make that error small.",
         advice="Put the dropout before the last layer, not behind it.",
     )

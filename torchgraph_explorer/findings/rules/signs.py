@@ -41,7 +41,7 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
             numbers={"first": loss.values[0], "last": loss.values[-1]},
             text=f"`{quoted(loss.name)}` is the negative of a {what}: {loss.values[0]:.3g} at first, "
             f"{loss.values[-1]:.3g} at the end. The model learns to be as wrong as it can.",
-            advice="Turn the sign of the loss. A sum of logarithms of probabilities is a loss with a minus before it.",
+            advice="Change the sign of the loss. A sum of logarithms of probabilities needs a minus before it.",
         )
         return
 

@@ -42,7 +42,7 @@ def single_class(evidence: Evidence) -> Iterator[Finding]:
             "each step: a softmax over one class is always 1, so a loss such as `cross_entropy` is zero whatever the "
             "model gives.",
             advice="For two classes, use `binary_cross_entropy_with_logits` with one output, or `cross_entropy` with "
-            "two. Of a regression, use a squared error.",
+            "two. For a regression, use a squared error.",
         )
 
 
