@@ -73,8 +73,8 @@ def _crosswise(evidence: Evidence) -> Iterator[Finding]:
             rows=[row],
             numbers={"dimension": dimension, "of_keys": last},
             text=f"In {named(one.module)}, the weights of attention {[*one.before]} sum to one over dimension "
-            f"{dimension}, {what}, and are multiplied by the values over dimension {last}, the keys: what a query gets "
-            "is no mean of the values, and depends on the other queries.",
+            f"{dimension}, {what}, and are multiplied by the values over dimension {last}, the keys. What a query gets "
+            "is not a mean of the values, and depends on the other queries.",
             advice="Give the softmax `dim=-1`.",
         )
 
@@ -95,9 +95,9 @@ def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:
         at="",
         rows=[row for row, _ in seen],
         numbers={"share": min(shares)},
-        text="The model's outputs are the probabilities of a softmax, which sum to one, and the loss is a binary cross "
-        f"entropy with labels of which {min(shares):.0%} of the samples or more have several, or none: such answers "
-        "cannot be given.",
+        text="The model's outputs are the probabilities of a softmax, which sum to one, but the loss is a binary cross "
+        f"entropy, and {min(shares):.0%} of the samples or more have several labels, or none. The model cannot give "
+        "such answers.",
         advice="Leave out the softmax, and use `binary_cross_entropy_with_logits`.",
     )
 

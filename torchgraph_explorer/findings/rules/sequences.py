@@ -40,9 +40,8 @@ def _told(evidence: Evidence, call: Call, given: TensorInfo) -> Finding:
         at=call.module,
         rows=range(len(evidence)),
         numbers={"length": float(given.shape[1] or 0)},
-        text=f"{named(call.module)} is given the samples in the first dimension, and was made for sequences that have "
-        f"them in the second one. So it {does} of the batch, and not along the sequence: what it says of a sample "
-        "depends on the others.",
+        text=f"{named(call.module)} is given the samples in the first dimension, but expects them in the second one. "
+        f"So it {does} of the batch, and not along the sequence: its output for a sample depends on the other samples.",
         advice="Make it with `batch_first=True`, or give it `[length, samples, features]`.",
     )
 

@@ -42,8 +42,8 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
             rows=[row],
             numbers={"dimensions": len(one.after)},
             text=f"In {named(one.module)}, `view` or `reshape` gives a tensor {_sizes(one.before)} the sizes "
-            f"{_sizes(one.after)}. That keeps the order of its elements, and so mixes different {what}, as no "
-            "`transpose` does.",
+            f"{_sizes(one.after)}. That keeps the order of the elements, so it mixes different {what}, which a "
+            "`transpose` would not.",
             advice="Use `transpose` or `permute` to move a dimension, and `view` or `reshape` only to split one or to "
             "join neighbours.",
         )
