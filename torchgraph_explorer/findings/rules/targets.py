@@ -84,9 +84,9 @@ def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: floa
         at=one,
         rows=rows,
         numbers={"steps": len(rows), "lowest_loss": lowest},
-        text="The loss takes the model's outputs for logarithms of probabilities, as `nll_loss` does, and they are "
-        f"not: some are above zero. Its gradient is the same whatever the model answers, and it falls without end: it "
-        f"came to {lowest:.3g}.",
+        text="The loss takes the model's outputs for logarithms of probabilities, as `nll_loss` does, but some are "
+        "above zero, so they are not. Its gradient is the same whatever the model answers, and it falls without end: "
+        f"it came to {lowest:.3g}.",
         advice="Hand the outputs to `cross_entropy`, or through `log_softmax` first.",
     )
 
@@ -198,8 +198,8 @@ def _below_zero(evidence: Evidence, one: Series, rows: Rows, *, stopped: float) 
         at=last if evidence.places.class_of(last) == "ReLU" else one,
         rows=rows,
         numbers={"stopped": stopped, "low": 0.0},
-        text=f"The model ends with a ReLU, and {stopped:.0%} of the squared error is where it gives zero and lets no "
-        "gradient through. Targets below zero are out of its range.",
+        text=f"The model ends with a ReLU, and {stopped:.0%} of the squared error is where the ReLU gives zero and "
+        "lets no gradient through. Targets below zero are out of its range.",
         advice="Leave out the ReLU at the end of the network. If no target is negative, use `softplus` instead.",
     )
 
@@ -260,7 +260,7 @@ def _out_of_range(evidence: Evidence, one: Series, rows: Rows, *, name: str, err
         at=one,
         rows=rows,
         numbers={"root_mean_squared_error": error, "low": low, "high": high},
-        text=f"There are targets out of the range of the model's outputs, which a {name} keeps between {low:g} and "
-        f"{high:g}: the error is {error:.3g} in the root mean square.",
+        text=f"A {name} keeps the model's outputs between {low:g} and {high:g}, and there are targets out of that "
+        f"range: the root mean squared error is {error:.3g}.",
         advice=f"Leave out the {name} at the end of the network, or scale the targets to its range.",
     )
