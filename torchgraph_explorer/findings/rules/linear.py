@@ -51,7 +51,7 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             numbers={"layers": len(layers)},
             text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, take each other's outputs as "
             f"they are: together they can do no more than one {what}.",
-            advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, look whether "
+            advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, check that "
             "its result is used.",
         )
 

@@ -51,9 +51,9 @@ def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
         at=None,
         rows=rows,
         numbers={"times": len(rows), "layers": len(bounded)},
-        text=f"The weights of {len(bounded)} layers are drawn anew {len(rows)} times while the model trains, at steps "
-        f"{steps}{', …' if len(rows) > 4 else ''}: what it had learned is lost.",
-        advice="If this is no loop over folds or seeds, initialise the weights once, before the training: look for "
+        text=f"The weights of {len(bounded)} layers are initialised anew {len(rows)} times while the model trains, at "
+        f"steps {steps}{', …' if len(rows) > 4 else ''}. What it had learned is lost.",
+        advice="If this is not a loop over folds or seeds, initialise the weights once, before the training: look for "
         "`reset_parameters()` or `apply(init)` within the loop.",
     )
 

@@ -172,7 +172,7 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
             rows=rows,
             numbers={"parameters": len(trained)},
             text=f"{named(copy)} begins as a copy of {named(original)}, and the optimizer trains it: {len(trained)} of "
-            "its weights get gradients. By its name, it is to follow the other one.",
+            "its weights get gradients. By its name, it should only follow the other one.",
             advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
             "of the optimizer.",
         )
