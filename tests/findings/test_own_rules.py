@@ -86,12 +86,12 @@ def without_findings(_model: Model) -> None:
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        pytest.param(raising, r"'raising' of your own failed in line \d+: KeyError: 'loss'", id="it raises"),
+        pytest.param(raising, r"Your rule 'raising' failed in line \d+: KeyError: 'loss'", id="it raises"),
         pytest.param(
             yielding_text, r"TypeError: it yielded 'wrong', which is no torchgraph_explorer\.Finding", id="text"
         ),
         pytest.param(unknown_severity, r"severity='fatal'; choose one of info, warning, error", id="a severity"),
-        pytest.param(lambda: None, r"'<lambda>' of your own failed: TypeError", id="no argument"),
+        pytest.param(lambda: None, r"Your rule '<lambda>' failed: TypeError", id="no argument"),
     ],
 )
 def test_a_rule_that_fails_is_told_and_the_others_run(growing: Model, rule: object, expected: str) -> None:

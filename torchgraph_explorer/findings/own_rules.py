@@ -173,7 +173,7 @@ def _failed(rule: OwnRule, model: ModelRecord, fault: Exception) -> Finding:
         severity="warning",
         step=int(steps[0]),
         last_step=int(steps[-1]),
-        text=f"The rule {rule_name(rule)!r} of your own failed{_line(fault, file)}: {reason(fault)}.",
+        text=f"Your rule {rule_name(rule)!r} failed{_line(fault, file)}: {reason(fault)}.",
         advice="Mend the rule. What it would have found is missing here.",
     )
 

@@ -119,7 +119,7 @@ def as_summary(model: str, findings: Sequence[Finding], command: str) -> list[st
     counts = [(sum(one.severity == severity for one in counted), severity) for severity in reversed(SEVERITIES)]
     told = ", ".join(f"{number} {severity}{'s' * (number > 1)}" for number, severity in counts if number)
     roots = as_roots(counted)
-    more = f"and {len(roots) - MOST_ROOTS} kinds more; " if len(roots) > MOST_ROOTS else ""
+    more = f"and {len(roots) - MOST_ROOTS} more kinds; " if len(roots) > MOST_ROOTS else ""
     return [
         printable(f"{model}: {told}"),
         *(f"  {one}" for one in roots[:MOST_ROOTS]),
