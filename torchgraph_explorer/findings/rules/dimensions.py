@@ -140,8 +140,8 @@ def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
             numbers={"samples": samples, "length": length},
             text=f"{named(one.module)} adds the first {samples} rows of a table `[rows, 1, features]` to a tensor "
             f"{[*one.before]} of {samples} samples with {length} places: each sample gets the position of its number "
-            "in the batch, and all its places the same.",
-            advice="Add rows of the length of the sequence: of a table `[1, rows, features]`, `table[:, :x.size(1)]`. "
+            "in the batch, and all its places get the same one.",
+            advice="Add rows of the length of the sequence: for a table `[1, rows, features]`, `table[:, :x.size(1)]`. "
             "The table of torch's tutorial is for `[length, samples, features]`.",
         )
         return
