@@ -49,8 +49,8 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             at=first,
             rows=range(len(evidence)),
             numbers={"layers": len(layers)},
-            text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, take each other's outputs as "
-            f"they are: together they can do no more than one {what}.",
+            text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, follow each other with "
+            f"nothing in between: together they can do no more than one {what}.",
             advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, check that "
             "its result is used.",
         )
