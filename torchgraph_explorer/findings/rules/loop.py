@@ -160,7 +160,7 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
         advice=f"{_scaled([facts_at(evidence, row) for row in rows])}Raise the limit, from about {clipped:.2g} to the "
         "gradient's usual norm, or lower the learning rate instead. If the gradients are larger than they should be, "
-        "look for why.",
+        "find out why.",
     )
 
 
