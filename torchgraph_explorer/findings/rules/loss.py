@@ -209,7 +209,8 @@ def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
         "error" if loss.ends_bad else "warning",
         since=since,
         numbers={"first": base, "best": best, "last": late, "noise": loss.noise},
-        text=f"`{quoted(loss.name)}` is {late:.4g} at the end, after {best:.4g} at best and {base:.4g} at first.",
+        text=f"`{quoted(loss.name)}` rises: it is {late:.4g} at the end, after {best:.4g} at best and {base:.4g} at "
+        "first.",
         advice="Lower the learning rate, warm it up, or clip the gradient's norm. If it fell first, look at what "
         "changed when it began to rise: the data, the learning rate, or the loss itself.",
     )
