@@ -63,7 +63,7 @@ def logarithm_missing(evidence: Evidence) -> Iterator[Finding]:
                     rows=rows,
                     numbers={"steps": len(rows), "classes": classes},
                     text="The loss is minus the probability of the right class, not minus its logarithm: it begins as "
-                    f"{-found[0]:.3g}, with {classes} classes, and its gradients are as short. The samples that are "
+                    f"{-found[0]:.3g}, with {classes} classes, and its gradients are short. The samples that are "
                     "answered most wrongly teach the model least.",
                     advice="Hand the logits to `cross_entropy`, or use `log_softmax` instead of `softmax` before "
                     "`nll_loss` or `kl_div`.",
