@@ -75,7 +75,7 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
             evidence={"values": float(len(bad)), "logged": float(len(loss.values))},
             text=f"`{quoted(loss.name)}` is NaN or infinite at {len(bad)} of {len(loss.values)} logged steps, while "
             "everything that was recorded of the model is finite. The model learns nothing useful from such a batch.",
-            advice="Look for a mean over no elements, as of a mask that leaves nothing or labels that are all ignored, "
+            advice="Look for a mean over no elements, such as an empty mask or labels that are all ignored, "
             "and for a logarithm or root of what may be negative.",
         )
 
