@@ -52,9 +52,9 @@ def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"samples": samples, "steps": len(rows)},
         text=f"At all {len(rows)} steps that were looked at, the gradients of the {samples} predictions of a batch are "
-        "in the order of the predictions: each prediction is compared with the targets of all samples, as where "
-        "predictions `[n, 1]` and targets `[n]` broadcast to `[n, n]`. So the model can only learn what is right for "
-        "all.",
+        "in the order of the predictions: each prediction is compared with the targets of all samples, as if "
+        "predictions `[n, 1]` and targets `[n]` were broadcast to `[n, n]`. So the model can only learn what is right "
+        "for all.",
         advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
         "`y.unsqueeze(1)`. torch warns of it when the loss is first computed.",
     )
