@@ -185,8 +185,8 @@ def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
             rows=[row for row, _ in known],
             numbers={"share": min(shares), "next": one.following},
             text=f"The right answer at each place is the token after the next one of `{one.path}`: the targets "
-            "are shifted twice, as where the batch is made of shifted tokens and the loss or the model shifts "
-            "them again.",
+            "are shifted twice. This happens if the batch has shifted tokens, and the loss or the model shifts them "
+            "again.",
             advice="Shift once: hand the same tokens as inputs and labels to a model that shifts, as those of Hugging "
             "Face do, or compare logits and shifted targets without leaving out a place of either.",
         )
