@@ -262,7 +262,7 @@ def test_of_parameters_that_all_differ_after_unlogged_steps_the_one_that_moved_t
 
 
 @pytest.mark.parametrize(
-    ("others", "words"), [(0.001, "most likely first at"), (0.0, ", first at")], ids=["all", "one"]
+    ("others", "words"), [(0.001, "difference is most likely in"), (0.0, "difference is in")], ids=["all", "one"]
 )
 def test_that_a_parameter_is_the_likeliest_of_several_is_said(others: float, words: str, tmp_path: Path) -> None:
     def change(step: int, key: Key, elements: Elements) -> Elements:

@@ -30,13 +30,14 @@ def test_it_says_what_differs(runs: list[str], capsys: pytest.CaptureFixture[str
     assert main(["diff", *runs]) == 0
     assert capsys.readouterr().out == (
         f"a: {runs[0]}\nb: {runs[1]}\n\n"
-        "6 steps that both logged were compared, 0 to 50.\n"
-        "First divergence: They agree up to step 20 and differ at step 30, the next that both logged, first at second, "
-        "output: its inputs and parameters agree, what it computes differs. 1 of 25 series differ then.\n\n"
+        "Compared 6 steps that both runs logged, from 0 to 50.\n"
+        "First divergence: The runs agree up to step 20 and differ at step 30, the next one that both logged. "
+        "The first difference is in second, output: its inputs and parameters agree, but what it computes differs. "
+        "1 of 25 series differ at that step.\n\n"
         "Series that differ most:\n"
         "  second output value: distance 0.333, statistics 50.00% apart, since step 30\n\n"
         "Scalars:\n"
-        "  loss: last 1 and 2, largest difference 50.00% apart, since step 50\n"
+        "  loss: last values 1 and 2, largest difference 50.00% apart, since step 50\n"
     )
 
 
@@ -70,7 +71,7 @@ def test_names_of_modules_can_be_mapped(tmp_path: Path, capsys: pytest.CaptureFi
         recorded(tmp_path / name, STEPS, graph=net(f"{name}.conv"))
     runs = [str(tmp_path / name) for name in "ab"]
     assert main(["diff", *runs, "--fail-on-difference"]) == 1
-    assert "Modules of a alone:\n  a.conv" in capsys.readouterr().out
+    assert "Modules only in a:\n  a.conv" in capsys.readouterr().out
     assert main(["diff", *runs, "--fail-on-difference", "--rename", "a.* = b.*"]) == 0
 
 

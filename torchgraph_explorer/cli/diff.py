@@ -12,7 +12,7 @@ from torchgraph_explorer.cli.printing import shown
 
 def add_command(commands: Any) -> None:
     """Register the command."""
-    description = "Say where two runs part, and how they differ."
+    description = "Say at which step and module two runs begin to differ, and how much they differ."
     parser = commands.add_parser("diff", help=description, description=description)
     for name in ("run_a", "run_b"):
         parser.add_argument(
@@ -24,10 +24,14 @@ def add_command(commands: Any) -> None:
         action="append",
         default=[],
         metavar="A=B",
-        help="modules A of RUN_A are B in RUN_B: 'layer1.*=stage1.*'; can be repeated",
+        help="what is called A in RUN_A is B in RUN_B, such as 'layer1.*=stage1.*'; can be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--fail-on-difference", action="store_true", help="exit with status 1 if anything differs")
+    parser.add_argument(
+        "--fail-on-difference",
+        action="store_true",
+        help="exit with status 1 if structure, series or scalars differ, or nothing could be compared",
+    )
     parser.set_defaults(act=_diff)
 
 

@@ -1,4 +1,4 @@
-"""The first place at which two runs part, in the order in which a step computes its tensors."""
+"""The first place at which two runs differ, in the order in which a step computes its tensors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DivergenceKind: TypeAlias = Literal["data", "parameter", "computation", "gradien
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where two runs part first.
+    """Where two runs differ first.
 
     Attributes:
         step: The first compared step at which they differ.
-        last_equal_step: The compared step before it, at which they agreed: they part after the one and up to the
-            other. None if they differ at the first compared step.
+        last_equal_step: The compared step before it, at which they agreed: the runs begin to differ after it, by
+            `step` at the latest. None if they differ at the first compared step.
         kind: What differs first: `data`, `parameter`, `computation`, `gradient` or `update`.
         module: Qualified name of the module, in the first run; empty for the model itself.
         call: Which call of it in the step; None for a parameter.
@@ -179,28 +179,28 @@ _ROLES: Mapping[str, tuple[Role, ...]] = MappingProxyType({"input": ("input",), 
 _WORDS = MappingProxyType(
     {
         "data": "what the model is given differs",
-        "parameter": "a parameter differs before the step: the update before it or other code changed it",
-        "computation": "its inputs and parameters agree, what it computes differs",
-        "gradient": "the forward pass agrees, a gradient differs",
-        "update": "the gradients agree, the update differs",
+        "parameter": "it differs before the step begins, so the update before it, or other code, changed it",
+        "computation": "its inputs and parameters agree, but what it computes differs",
+        "gradient": "the forward pass agrees, but a gradient differs",
+        "update": "the gradients agree, but the update differs",
     }
 )
 
 
-_FROM_THE_FIRST = "a parameter differs before the step: it began different, or was changed before"
+_FROM_THE_FIRST = "it differs before the step begins, so it began different, or was changed before"
 """Said of a parameter that differs at the first step that both logged."""
 
 
 def sentence(found: Place, series: Series, *, step: int, last_equal: int | None, is_rounding: bool) -> str:
     """A divergence in words."""
     when = (
-        f"They differ at step {step}, the first that both logged"
+        f"The runs differ at step {step}, the first one that both logged"
         if last_equal is None
-        else f"They agree up to step {last_equal} and differ at step {step}"
-        + ("" if step == last_equal + 1 else ", the next that both logged")
+        else f"The runs agree up to step {last_equal} and differ at step {step}"
+        + ("" if step == last_equal + 1 else ", the next one that both logged")
     )
     module = series.module if found.module is None else found.module
     name = f"{module or 'the model'}, {series.path if found.module is None else f'before {series.module}'}"
-    size = ", by no more than rounding" if is_rounding else ""
+    size = ". The difference is not larger than rounding" if is_rounding else ""
     words = _FROM_THE_FIRST if found.kind == "parameter" and last_equal is None else _WORDS[found.kind]
-    return f"{when}, {'most likely ' if found.is_guess else ''}first at {name}: {words}{size}."
+    return f"{when}. The first difference is {'most likely ' if found.is_guess else ''}in {name}: {words}{size}."

@@ -66,9 +66,9 @@ def _lines(found: Comparison, names: tuple[str, str]) -> Iterator[str]:
     yield from _section("Series that differ most", [_series_line(one) for one in differ])
     yield from _section("Scalars", [_scalar_line(one) for one in found.scalars.both if one.first_different is not None])
     for which, only in zip("ab", (found.scalars.only_a, found.scalars.only_b), strict=True):
-        yield from _section(f"Scalars of {which} alone", only)
+        yield from _section(f"Scalars only in {which}", only)
     for which, findings in zip("ab", found.findings, strict=True):
-        yield from _section(f"Findings of {which} alone", [_finding_line(one) for one in findings])
+        yield from _section(f"Findings only in {which}", [_finding_line(one) for one in findings])
     yield from _section("Settings and versions", [_changed_line(one) for one in found.settings])
 
 
@@ -76,11 +76,11 @@ def _aligned(found: Comparison) -> str:
     count = len(found.steps)
     match found.alignment:
         case "exact":
-            return f"{count} steps that both logged were compared, {_span(found)}."
+            return f"Compared {count} steps that both runs logged, from {_span(found)}."
         case "nearest":
             return (
-                f"No step was logged by both. {count} steps of the run with fewer were held against the nearest of the "
-                "other, so nothing can be said of a first divergence."
+                f"No step was logged by both runs. Compared {count} steps of the run with fewer steps with the nearest "
+                "steps of the other, so the first divergence cannot be found."
             )
         case _:
             return "Nothing was compared: a run has no steps."
@@ -92,13 +92,13 @@ def _span(found: Comparison) -> str:
 
 def _verdict(found: Comparison) -> str:
     if found.alignment != "exact":
-        return "First divergence: not known."
+        return "First divergence: unknown."
     first, beyond = found.first_divergence, found.first_beyond_rounding
     if first is None:
         return f"No difference in {len(found.series)} series."
     if first.is_rounding and beyond is not None:
         return f"First divergence: {first.text}\nBeyond rounding: {beyond.text}"
-    return f"First divergence: {first.text} {first.differing} of {first.compared} series differ then."
+    return f"First divergence: {first.text} {first.differing} of {first.compared} series differ at that step."
 
 
 def _structure_lines(found: Comparison) -> Iterator[str]:
@@ -107,8 +107,8 @@ def _structure_lines(found: Comparison) -> Iterator[str]:
         ("a", structure.only_a, structure.series_only_a),
         ("b", structure.only_b, structure.series_only_b),
     ):
-        yield from _section(f"Modules of {which} alone", names)
-        yield from _section(f"Series of {which} alone", [series_name(one) for one in series])
+        yield from _section(f"Modules only in {which}", names)
+        yield from _section(f"Series only in {which}", [series_name(one) for one in series])
     yield from _section("Modules that differ", [_changed_line(one) for one in structure.changed])
 
 
@@ -131,17 +131,17 @@ def series_name(series: Series) -> str:
 def _series_line(one: SeriesDifference) -> str:
     since = "" if one.first_different is None else f", since step {one.first_different}"
     other = "" if one.other.module == one.series.module else f" (b: {one.other.module})"
-    gap = _share(one.gap, bad="with other numbers of NaN or infinity")
+    gap = _share(one.gap, bad="with different numbers of NaN or infinity")
     return f"{series_name(one.series)}{other}: distance {one.distance:.3g}, statistics {gap}{since}"
 
 
-def _share(gap: float, *, bad: str = "NaN or infinity in one alone") -> str:
+def _share(gap: float, *, bad: str = "NaN or infinity in one of them") -> str:
     return f"{gap:.2%} apart" if math.isfinite(gap) else bad
 
 
 def _scalar_line(one: ScalarDifference) -> str:
     return (
-        f"{one.name}: last {one.last_a:.6g} and {one.last_b:.6g}, "
+        f"{one.name}: last values {one.last_a:.6g} and {one.last_b:.6g}, "
         f"largest difference {_share(one.largest)}, since step {one.first_different}"
     )
 
