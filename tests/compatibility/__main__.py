@@ -28,53 +28,59 @@ SECONDS = 60
 
 HEAD = """# Which models does it work with?
 
-Written by `python -m tests.compatibility` from a run of every case; `make test-all` runs the same. This one was with
-torch {torch} and Python {python}.
+The tables below list the models and trainings that the tests run, watched and unwatched, with what holds for each. What
+uses a library is under [Frameworks](#frameworks), and `torch.compile` under [Compiled](#compiled).
 
-- **undisturbed**: the model is trained twice from the same seed, unwatched and watched, and losses, parameters,
-  buffers, gradients, optimizer state and random number generators are the same by bytes, and so is what it prints. For
-  the first case of each theme, so are copies made by `deepcopy`, `pickle` and `torch.save`, between steps and in one.
-  There is one exception: logged steps of a model that the default backend of `torch.compile` has compiled, or
-  `aot_eager` under autocast, see
-  [Compiled](#compiled).
-- **kept**: the same is true of a training that keeps every input, output and parameter whole, with `keep=`. Of two
-  processes, those are kept in the training that is compared.
-- **complete**: every module call that plain hooks see is in the graph and every tensor a series, at its step; the graph
-  has the edges that autograd knows of; each output of the model that turns NaN when an input does leads back to it.
-- **unkillable**: with one function of ours made to raise, the training is the same by bytes, and one warning says so.
-  Each case is run with another function that it calls; those marked † with every function that they call.
+All cases were run with torch {torch} and Python {python}.
+`python -m tests.compatibility` runs them and writes this page; `make test-all` runs the same.
 
-A note marks a promise that cannot be kept for a case. It says why, and what you see instead.
+- **undisturbed**: the model is trained twice from the same seed, unwatched and watched. Losses, parameters, buffers,
+  gradients, optimizer state, random number generators and printed output are equal byte for byte. For the first case of
+  each theme, so are copies made by `deepcopy`, `pickle` and `torch.save`, both between and during steps.
+- **kept**: the same is true of a training that keeps every input, output and parameter whole, with `keep=`. The cases
+  with two processes have no column for it: the training that is compared there also keeps these tensors.
+- **complete**: every module call that plain hooks see is in the graph, and every tensor has a series, at its step. The
+  graph has the edges that autograd knows of. If an output of the model turns NaN when an input does, the graph leads
+  from that output back to the input.
+- **unkillable**: one function of this package is made to raise. The training is still the same byte for byte, and one
+  warning tells of the error. Each case is run with another function that it calls; those marked † with every function
+  that they call.
+
+There is one exception to undisturbed: logged steps of a model that the default backend of `torch.compile` has compiled,
+or `aot_eager` under autocast. See [Compiled](#compiled).
+
+"no, note 1" means that this promise cannot be kept for the case. The [note](#notes) says why, and what you see instead.
 """
 
 
 LOGGED_COMPILED = """\
-With `watch(..., compiled="inline")`. Here, complete means that the record equals that of the same training with
-`compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
+These cases run with `watch(..., compiled="inline")`. Here, complete means that the record equals that of the same
+training with `compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
 
 COMPILED = """\
-With the backends that compute as torch itself does, `eager` and `aot_eager`, every step is the same by bytes. Only
-under `torch.autocast`, `aot_eager` rounds gradients in another way than the model as it was written: there, a logged
-step differs from the compiled one in the last bits, as said of `inductor` below.
+With the backends `eager` and `aot_eager`, which compute as torch itself does, every step is equal byte for byte. There
+is one exception: under `torch.autocast`, `aot_eager` rounds gradients differently from uncompiled code. There, a logged
+step differs from the compiled one in the last bits, as described for `inductor` below.
 
-The default backend, `inductor`, makes code that rounds differently from the model as it was written, and that draws
-other random numbers, as for dropout. With it:
+The default backend, `inductor`, makes code that rounds differently from uncompiled code, and that draws other random
+numbers, for example for dropout. With it:
 
-- A step that is not logged runs the same code as the unwatched training: from the same parameters, buffers and random
-  state, it gives the same bytes. So does a training of which no step is logged.
-- A step that is logged does not. It runs as it was written or, with `compiled="inline"`, in a second compiled form,
+- **A step that is not logged** runs the same code as the unwatched training: from the same parameters, buffers and
+  random state, it gives the same bytes. So does a training in which no step is logged.
+- **A step that is logged** does not. It runs as it was written, or with `compiled="inline"` in a second compiled form,
   which may round differently. With `compiled="inline"`, the first logged step also runs as it was written, because the
   graph is taken from it. Without random numbers, the result differs in the last bits of float32 (about 3e-7 was
-  measured); with dropout, other elements are dropped. The steps after it begin from its result, so the training is not
-  the same by bytes from there on.
+  measured). With dropout, other elements are dropped.
+- **The steps after it** begin from its result, so the training is not equal byte for byte from there on.
 
 `tests/compatibility/test_default_backend.py` checks all of this. The two cases of the default backend here are compared
 with an unwatched training that runs the same steps as written."""
 
 NO_TIMM = """\
-timm is not among them: none of its releases that were tried (1.0.31 to 0.4.12) imports without torchvision, which has
-no build for the torch without CUDA that these tests use. With stand-ins for torchvision's compiled operators, models of
-both were tried by hand, as were programs of some 60 other packages: what differed is now a case here or a test."""
+timm is missing here: none of its releases that were tried (1.0.31 to 0.4.12) imports without torchvision, and
+torchvision has no build for the torch without CUDA that these tests use. Models of both were tried by hand, with
+stand-ins for torchvision's compiled operators, and so were programs of some 60 other packages. Whatever differed is now
+a case here or a test."""
 
 SAID = {"compiled": COMPILED, "compiled, and logged compiled": LOGGED_COMPILED, "frameworks": NO_TIMM}
 """What is to be said of a theme."""

@@ -87,7 +87,7 @@ def twice(called: Any, _number: int) -> Any:
 @case(
     "two passes in an update",
     **OPTIONS,
-    cannot={"P2": "Of a step that stays compiled, the first pass is recorded. The others are not."},
+    cannot={"P2": "If a step stays compiled, only its first pass is recorded."},
 )
 def _() -> Any:
     return _inline(compiled.net(), forward=twice)
