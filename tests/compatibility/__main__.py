@@ -55,7 +55,8 @@ or `aot_eager` under autocast. See [Compiled](#compiled).
 
 LOGGED_COMPILED = """\
 These cases run with `watch(..., compiled="inline")`. Here, complete means that the record equals that of the same
-training with `compiled="eager"`, apart from the sizes in its graph, which are those of the steps that ran as written."""
+training with `compiled="eager"`. Only the sizes in its graph may differ: they are those of the steps that ran as
+written."""
 
 COMPILED = """\
 With the backends `eager` and `aot_eager`, which compute as torch itself does, every step is equal byte for byte. There
