@@ -211,7 +211,7 @@ def test_a_number_of_the_users_that_is_none_is_left_out_and_said_once(
 def test_a_step_that_is_none_is_refused_and_recording_goes_on(step: Any) -> None:
     model, heard = nn.Linear(3, 2), Listening()
     with watch(model, log_freq=1, backend=heard, verbose=False) as watcher:
-        with pytest.raises(OptionError, match=r"is no step\. Set a whole number from 0 to 9007199254740992"):
+        with pytest.raises(OptionError, match=r"is not a step\. Set a whole number from 0 to 9007199254740992"):
             watcher.step = step
         model(torch.randn(4, 3)).sum().backward()
     assert [each.step for each in heard.frames] == [0]

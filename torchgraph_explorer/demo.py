@@ -141,7 +141,10 @@ def run_demo(*, logdir: str, steps: int, serve: bool, port: int, open_browser: b
         for loss in training.losses(steps):
             watcher.log({"loss": loss, "images": training.seen})
             progress.update(task, advance=1, loss=f"loss {loss:.4f}")
-    print(f"Recognises {accuracy(model, digits[-HELD_OUT:]):.0%} of {HELD_OUT} digits it has not seen.")
+    print(
+        f"The network recognises {accuracy(model, digits[-HELD_OUT:]):.0%} of {HELD_OUT} digits "
+        f"that it was not trained on."
+    )
     if not serve and "://" not in logdir and not Path(watcher.run_dir or "").is_dir():  # its folder was refused
         raise TorchgraphError(
             f"{watcher.run_dir} could not be written, so nothing was recorded. Pass another --logdir."

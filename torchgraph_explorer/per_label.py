@@ -13,11 +13,11 @@ MOST_LABELS = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class PerLabel:
-    """A schedule for each label that `watcher.label` gives, in place of a number in `log_freq=`.
+    """A schedule for each label that `watcher.label` gives, instead of a number in `log_freq=`.
 
     Attributes:
-        every: The distance of two selected steps of one label, in steps.
-        backoff: What that distance is multiplied by after each selected step of the label.
+        every: How many steps are between two selected steps of one label.
+        backoff: The factor by which that distance grows after each selected step of the label; 1 or more.
 
     Example:
         >>> watcher = watch(model, log_freq=PerLabel(every=10), backend="none")
@@ -35,10 +35,12 @@ class PerLabel:
             OptionError: One of them is not allowed.
         """
         if not isinstance(self.every, Integral) or isinstance(self.every, bool) or self.every < 1:
-            raise OptionError(f"PerLabel(every={self.every!r}) is no distance. Pass a whole number of steps from 1.")
+            raise OptionError(
+                f"PerLabel(every={self.every!r}) is not a distance. Pass a whole number of steps, 1 or more."
+            )
         is_number = isinstance(self.backoff, Real) and not isinstance(self.backoff, bool)
         if not is_number or not 1 <= float(self.backoff) < float("inf"):
-            raise OptionError(f"PerLabel(backoff={self.backoff!r}) is no factor. Pass a number from 1.")
+            raise OptionError(f"PerLabel(backoff={self.backoff!r}) is not a factor. Pass a number, 1 or more.")
 
 
 class LabelSchedule:

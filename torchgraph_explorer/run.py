@@ -49,10 +49,10 @@ class Model(ModelRecord):
     """
 
     def updated_by(self, optimizer: str) -> Model:
-        """The same model with only the steps that one of its `optimizers` made; their frames are numbered from 0.
+        """The same model with only the steps of one of its `optimizers`; their frames are numbered from 0.
 
         Raises:
-            NotFoundError: No recorded step was made by it.
+            NotFoundError: The record has no step of this optimizer.
         """
         if optimizer not in self.optimizers:
             named = ", ".join(map(repr, self.optimizers))
@@ -63,14 +63,14 @@ class Model(ModelRecord):
     def findings(self, *, rules: Sequence[OwnRule] = ()) -> tuple[Finding, ...]:
         """What is wrong in this run, where, and since when.
 
-        Root causes stand first, and what follows from each behind it. Empty for a healthy run. Takes seconds for a long
-        run; docs/findings.md lists the kinds.
+        Each root cause is followed by what follows from it. Empty for a healthy run. Takes seconds for a long run;
+        docs/findings.md lists the kinds.
 
         Args:
-            rules: Rules of your own, besides: functions of this model that yield findings.
+            rules: Rules of your own, in addition to ours: functions of this model that yield findings.
 
         Raises:
-            OptionError: `rules` is no list of functions.
+            OptionError: `rules` is not a list of functions.
             RecordError: The run is gone.
         """
         return find_findings(self, own=check_rules(rules, "rules=") if rules else ())
@@ -78,8 +78,8 @@ class Model(ModelRecord):
     def changes(self, step: int, since: int | None = None) -> Changes:
         """What changed at a recorded step: every series, ranked by how unlike its own past it is.
 
-        Compared are size, standard deviation, largest magnitude, mean, zeros, NaN and infinity, and the histogram. The
-        past are the recorded steps before, up to 32; or, with `since`, those up to that step.
+        This compares size, standard deviation, largest magnitude, mean, zeros, NaN and infinity, and the histogram,
+        with up to 32 recorded steps before; with `since`, with those up to that step.
 
         Raises:
             NotFoundError: The step was not recorded, or is the first one.
@@ -109,23 +109,23 @@ class Model(ModelRecord):
         below: float | None = None,
         measure: str = "size",
     ) -> Related | CoOccurrences:
-        """What moves with `target`, or before it: series, scalars and findings, and what chance gives.
+        """Which series, scalars and findings change together with `target`, or before it, and how much chance explains.
 
-        Of a series or scalar, the changes over the whole run are compared. Of a finding, its steps are compared with
-        the others: how often is something unusual while the finding lasts, how often are other findings there, and was
-        it so before? With a limit, the steps at which a series or scalar is above or below it are compared with the
-        others in the same way.
+        If `target` is a series or scalar, changes over the whole run are compared. If it is a finding, its steps are
+        compared with the other steps: how often is something unusual while the finding lasts, how often do other
+        findings last, and did that begin before? With a limit, the steps at which a series or scalar is above or below
+        it are compared with the other steps in the same way.
 
         Args:
             target: A series, the name of a logged scalar, or one of `findings()`.
             above: Ask about the steps at which `target` is larger.
             below: Ask about the steps at which `target` is smaller.
-            measure: Of a series: what is compared with the limit: `size` (root mean square), `std`, `largest`, `mean`
+            measure: For a series: what is compared with the limit: `size` (root mean square), `std`, `largest`, `mean`
                 (in root mean squares), `zeros` or `nonfinite` (shares).
 
         Raises:
-            NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, with the finding
-                or without.
+            NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, either with the
+                finding or without it.
             OptionError: There is no such measure, or a finding was given a limit.
             RecordError: The run is gone.
 
@@ -150,7 +150,7 @@ class Model(ModelRecord):
 
 
 class Run(RunRecord):
-    """A run, as of the latest `refresh`. Shown in a notebook, it is the viewer.
+    """A run, as it was at the latest `refresh`. At the end of a notebook's cell, it shows the viewer.
 
     Attributes:
         name: The run's name, in its logdir.
@@ -171,13 +171,13 @@ class Run(RunRecord):
         return self._model(Model, name)
 
     def show(self, **options: Any) -> None:
-        """Show the run in a notebook, as it is now: the viewer, below the cell.
+        """Show the run, as it is now, in the viewer below a notebook's cell.
 
         Args:
-            options: `height` in pixels, and `models`, `steps`, `series` and `tensors` as `export_page` has them.
+            options: `height` in pixels, and `models`, `steps`, `series` and `tensors` as for `export_page`.
 
         Raises:
-            OptionError: This is no notebook, or an option is not one of those allowed.
+            OptionError: This is not a notebook, or an option has a value that is not allowed.
             TorchgraphError: The viewer is not built.
         """
         from torchgraph_explorer.server.notebook import show
@@ -191,15 +191,16 @@ class Run(RunRecord):
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """The run in the folder or at the URL `path`, which may also be a logdir with exactly one run below it.
+    """Open the run in the folder or at the URL `path`, which may also be a folder with exactly one run in it.
 
-    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is fetched first.
+    `wandb://entity/project/run-id` is a W&B run whose record was uploaded; it is downloaded first.
 
-    It may still be written: `Run.refresh` reads on. Damage is skipped with a `TorchgraphWarning`.
+    A run can be opened while it is written: `Run.refresh` reads what is new. Damaged parts are skipped with a
+    `TorchgraphWarning`.
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
-        RecordError: It is no run, or a newer release wrote it.
+        RecordError: It is not a run, or a newer release wrote it.
 
     Example:
         >>> model = open_run("runs").model()
@@ -218,20 +219,20 @@ def compare(
     model: str | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """How two runs differ: where they part first, and which series, modules, scalars, findings and settings differ.
+    """Compare two runs: where they differ first, and which series, modules, scalars, findings and settings differ.
 
     Args:
         run_a: A run's folder or URL, as for `open_run`; or a `Run`, or one of its models.
         run_b: The other run.
-        model: The watched model to compare. By default that of `run_a`, if there is only one, and the one of the same
-            name in `run_b`, if that has several.
-        rename: Names of modules of `run_a`, and what they are in `run_b`: `{"layer1.*": "stage1.*"}`. A `*` stands for
-            any part of a name.
+        model: The watched model to compare. By default, the only model of `run_a`, and the one with the same name in
+            `run_b`, if that has several.
+        rename: Names of modules in `run_a`, and what they are called in `run_b`: `{"layer1.*": "stage1.*"}`. A `*`
+            stands for any part of a name.
 
     Raises:
         NotFoundError: There is no such run or model, or there are several to choose from.
-        OptionError: `rename` is no map of names.
-        RecordError: It is no run, or a newer release wrote it.
+        OptionError: `rename` does not map names.
+        RecordError: One of them is not a run, or a newer release wrote it.
 
     Example:
         >>> compare("runs", "runs").first_divergence
@@ -252,13 +253,13 @@ def spread(
 
     Args:
         runs: As for `compare`.
-        what: The name of a scalar, or a series of one of the models, which is found by name in the others.
-        statistic: Which statistic of the series, of `STATISTICS`.
+        what: The name of a scalar, or a series of one of the models. A series is found by its name in the others.
+        statistic: Which statistic of the series: one of `STATISTICS`.
         model: The watched model; needed if a run has several.
 
     Raises:
-        NotFoundError: A run, or the scalar or series in one of them, is not there; or no statistic has this name.
-        OptionError: There are no runs, or one has no value.
+        NotFoundError: There is no such run, or no such scalar, series or statistic in one of them.
+        OptionError: There are no runs, or one of them has no value.
         RecordError: A run cannot be read.
 
     Example:

@@ -43,7 +43,7 @@ class LogdirRuns:
                     return opened
             except NotFoundError:
                 continue
-        raise NotFoundError(f"There is no run {name!r} here. See api/runs for those there are.")
+        raise NotFoundError(f"There is no run {name!r} here. See api/runs for the runs that there are.")
 
 
 def find_runs(logdirs: Iterable[Logdir]) -> list[RunInfo]:

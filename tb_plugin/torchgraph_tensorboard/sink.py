@@ -95,8 +95,8 @@ def open_sink(context: SinkContext) -> Sink:
 
     if context.writer is not None and not callable(getattr(context.writer, "_get_file_writer", None)):
         raise OptionError(
-            f"writer={context.writer!r} is no SummaryWriter. Pass a torch.utils.tensorboard.SummaryWriter, or leave it "
-            f"out: the run then stands beside the writer's in TensorBoard."
+            f"writer={context.writer!r} is not a SummaryWriter. Pass a torch.utils.tensorboard.SummaryWriter, or leave "
+            f"writer= out: the run is then listed beside the writer's in TensorBoard."
         )
     return TensorBoardSink(context)
 

@@ -106,14 +106,14 @@ def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
     expect(notice).to_contain_text("No step recorded yet")
     with pytest.warns(TorchgraphWarning, match="no step was recorded in the first"):
         update_without_gradients(model)
-    expect(notice).to_contain_text("It was called in eval mode or with gradients disabled only.")
+    expect(notice).to_contain_text("It was only called in eval mode or with gradients disabled.")
     expect(notice).to_contain_text("No step recorded yet")
     with pytest.warns(TorchgraphWarning, match="no step was recorded"):
         watcher.close()
     expect(notice).to_contain_text("No step was recorded")
     expect(own_viewer.page.locator(".sidebar, .panel-area, .rail, .zoom-buttons")).to_have_count(0)
     expect(own_viewer.page.get_by_text("yet", exact=False)).to_have_count(0)
-    expect(notice).to_contain_text("call model.train() before")
+    expect(notice).to_contain_text("call model.train() first")
 
 
 @pytest.mark.slow

@@ -457,7 +457,7 @@ def test_an_optimizer_that_never_moves_the_model_is_not_waited_for_for_ever() ->
             loss_of(model).backward()
 
     with pytest.warns(
-        TorchgraphWarning, match=f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE}"
+        TorchgraphWarning, match=f"No optimizer has updated the model's parameters in {MOST_WITHOUT_UPDATE}"
     ):
         train()
     watcher.close()
@@ -523,7 +523,7 @@ SILENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     ),
     "functions of its parameters": (
         lambda model, other: (model[0].weight.sum() + model[2].bias.sum()).backward() or other[2].step(),
-        r"none of its modules was called. Call modules as layer\(x\)",
+        r"no call of its modules was seen. Call modules as layer\(x\)",
     ),
 }
 
@@ -614,7 +614,7 @@ def test_nothing_is_watched_where_the_environment_says_so(monkeypatch: pytest.Mo
     assert watcher.explore(torch.ones(1, 4), loss=torch.sum, serve=False).tensors
     with pytest.raises(OptionError, match="No batch was given"):
         watcher.explore()
-    with pytest.raises(OptionError, match="step=-1 is no step"):
+    with pytest.raises(OptionError, match="step=-1 is not a step"):
         watcher.step = -1
 
 
@@ -696,7 +696,7 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
                 optimizer.step()
 
     first, inner = ("Direct.forward", "Plain.forward") if sys.version_info >= (3, 11) else ("forward", "forward")
-    named = rf"first.forward\(\), called in {first}, block.inner.forward\(\), called in {inner}:"
+    named = rf"first.forward\(\), called in {first}, block.inner.forward\(\), called in {inner}, so"
     with pytest.warns(TorchgraphWarning, match=named) as said:
         train()
     assert len(said) == 1
@@ -738,7 +738,7 @@ def test_who_runs_a_module_by_its_forward_is_named_although_torch_decorates_that
             loss_of(model).backward()
             optimizer.step()
 
-    with pytest.warns(TorchgraphWarning, match=r"layer\.forward\(\), called in Decorated\.twice:"):
+    with pytest.warns(TorchgraphWarning, match=r"layer\.forward\(\), called in Decorated\.twice, so"):
         train()
 
 

@@ -226,7 +226,7 @@ def test_a_case_is_saved_in_the_folder_and_nowhere_else(open_page: OpenPage, tmp
     assert load(tmp_path / "my.npz").tensors[0] == "input[0]"
     for name in ("../my.npz", "/tmp/my.npz", "my.py", ".npz", "a/b.npz", "a\\b.npz"):
         status, error = client.post("save", name=name)
-        assert (status, "is no file name" in error) == (400, True)
+        assert (status, "is not a file name" in error) == (400, True)
 
 
 def test_a_page_can_end_the_session(open_page: OpenPage) -> None:
@@ -283,8 +283,10 @@ def test_a_page_behind_a_proxy_changes_with_the_key_of_its_state(open_page: Open
         pytest.param("chain", {"names": ["0"]}, "A chain has 2 to 12 different tensors", id="one tensor"),
         pytest.param("chain", {}, "chain cannot be answered (KeyError: 'names')", id="nothing given"),
         pytest.param("select", {"tensor": "1", "elements": []}, "'1' is not in the chain", id="not in the chain"),
-        pytest.param("select", {"tensor": "0", "elements": [[0, 9, 0, 0]]}, "9 is no index or range", id="no element"),
-        pytest.param("edit", {"kind": "cells", "tensor": "0"}, "'0' is no input", id="no input"),
+        pytest.param(
+            "select", {"tensor": "0", "elements": [[0, 9, 0, 0]]}, "9 is not an index or range", id="no element"
+        ),
+        pytest.param("edit", {"kind": "cells", "tensor": "0"}, "'0' is not an input", id="no input"),
         pytest.param(
             "edit",
             {"kind": "cells", "tensor": "input[0]", "places": [16], "values": [1]},

@@ -53,9 +53,9 @@ def test_a_tensor_has_the_names_that_it_has_elsewhere(name: str, means: str) -> 
 @pytest.mark.parametrize(
     ("name", "kind", "text"),
     [
-        pytest.param("nrom", NotFoundError, "has no tensor 'nrom'. There is 'norm'", id="unknown"),
-        pytest.param("norm#1", NotFoundError, "has no tensor 'norm#1'. There is 'norm'", id="no such call"),
-        pytest.param(3, OptionError, "3 is no name of a tensor. Pass a str", id="no text"),
+        pytest.param("nrom", NotFoundError, "has no tensor 'nrom'. It has 'norm'", id="unknown"),
+        pytest.param("norm#1", NotFoundError, "has no tensor 'norm#1'. It has 'norm'", id="no such call"),
+        pytest.param(3, OptionError, "3 is not the name of a tensor. Pass a str", id="no text"),
     ],
 )
 def test_a_name_that_is_wrong_is_answered_with_near_ones(name: str, kind: type[Exception], text: str) -> None:
@@ -85,10 +85,10 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "loss of several numbers": (
         lambda: Session(mlp(), torch.randn(2, 6), loss=lambda output: output).gradient("0"),
-        r"must be a tensor with one element, and is \(2, 3\)",
+        r"must be a tensor with one element, but it is \(2, 3\)",
     ),
     "no tensor": (lambda: Session(mlp(), 3), "The inputs hold no tensor"),
-    "not an input": (lambda: attention().edit("norm", 0, 1.0), "'norm' is no input that can be edited"),
+    "not an input": (lambda: attention().edit("norm", 0, 1.0), "'norm' is not an input that can be edited"),
     "no such value": (lambda: attention().edit("input", (0, 0), "x"), "cannot be done"),
     "large": (
         lambda: Session(nn.Tanh(), torch.randn(1, 9000), loss=torch.sum).matrix("input", "output"),
@@ -231,7 +231,7 @@ EMPTY = {"version": 1, "values": [], "gradients": [], "matrices": []}
             r"has shape \(3,\), and needs \(2, 2\)",
             id="a matrix of another shape",
         ),
-        pytest.param([], {}, "is no case", id="no case"),
+        pytest.param([], {}, "is not a case", id="no case"),
     ],
 )
 def test_a_file_that_is_no_case_is_refused(case: object, arrays: dict[str, object], text: str, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_case_is_refused(case: object, arrays: dict[str, objec
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "case.npz").write_bytes(b"no")
-    with pytest.raises(RecordError, match="is no case"):
+    with pytest.raises(RecordError, match="is not a case"):
         load(tmp_path / "case.npz")
     with pytest.raises(NotFoundError, match="There is no file"):
         load(tmp_path / "none.npz")
@@ -278,7 +278,7 @@ DAMAGED = {
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_case_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "case.npz").write_bytes(data)
-    with pytest.raises(RecordError, match="is no case, or is damaged"):
+    with pytest.raises(RecordError, match="is not a case, or is damaged"):
         load(tmp_path / "case.npz")
 
 
@@ -286,7 +286,7 @@ def test_a_damaged_case_is_refused(data: bytes, tmp_path: Path) -> None:
 def test_what_is_no_file_is_no_case_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "case.npz")
     for place in (tmp_path, tmp_path / "case.npz"):
-        with pytest.raises(RecordError, match=r"is no case, which is an \.npz file"):
+        with pytest.raises(RecordError, match=r"is not a case\. A case is an \.npz file"):
             load(place)
 
 

@@ -99,9 +99,9 @@ def test_a_logdir_with_several_runs_asks_which(logdir: Path) -> None:
     ("place", "error", "message"),
     [
         pytest.param("gone", NotFoundError, "gone does not exist. Pass the folder of a run", id="nothing"),
-        pytest.param("notes.txt", RecordError, "is no run: it is a file, not a folder with plugins", id="a file"),
+        pytest.param("notes.txt", RecordError, "is not a run: it is a file, not a folder with plugins", id="a file"),
         pytest.param("checkpoints", RecordError, "it has no plugins/torchgraph/.*tgraph. Pass the", id="a folder"),
-        pytest.param("first/plugins", RecordError, r"a part of one. Open that: open_run\('.*first'\)", id="inside"),
+        pytest.param("first/plugins", RecordError, r"a part of one. Open the run: open_run\('.*first'\)", id="inside"),
         pytest.param(
             "first/plugins/torchgraph/000000.tgraph", RecordError, r"open_run\('.*first'\)", id="a segment file"
         ),

@@ -70,7 +70,7 @@ TOLD = {
 def test_what_is_no_segment_file_is_left_alone_and_told(name: str, tmp_path: Path) -> None:
     write_small_run(tmp_path / "run")
     ODD[name](segment(tmp_path / "run", 7))
-    what = TOLD.get(name, "it is no file, but a pipe, a socket or a device")
+    what = TOLD.get(name, "it is not a file, but a pipe, a socket or a device")
     told = () if what is None else (f"segment 000007.tgraph: {what}, and was skipped",)
     done = threading.Event()
 
@@ -121,7 +121,7 @@ def test_a_file_that_becomes_a_pipe_is_told_and_not_waited_for(tmp_path: Path, m
     segment(tmp_path).unlink()
     os.mkfifo(segment(tmp_path))
     monkeypatch.setattr(folder, "segment_files", lambda *_: listed)
-    with pytest.raises(RecordError, match="is no file any more, but something else"):
+    with pytest.raises(RecordError, match="is no longer a file"):
         open_run(tmp_path)
 
 

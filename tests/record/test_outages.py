@@ -169,7 +169,7 @@ def test_beyond_what_may_wait_steps_are_dropped_and_told(
     [note], [away, back] = model.finished.notes, said(recwarn)
     assert f"{len(dropped)} logged steps ({dropped[0]} to 29) are missing" in note
     assert "cannot be written to (StoreError: away)" in away
-    assert back == f"{note} It can be again, and recording goes on."
+    assert back == f"{note} It can be written to again, and recording goes on."
 
 
 def test_so_are_steps_of_kept_tensors(
@@ -217,7 +217,7 @@ def test_where_nothing_is_ever_written_that_is_said_once(
     writer.write(Finished(9.0))
     writer.close()
     [sentence] = said(recwarn)
-    assert "what cannot be written until the watcher is closed is lost" in sentence
+    assert "What cannot be written before the watcher is closed is lost" in sentence
     assert not list(Path(place).rglob("*.tgraph"))
 
 

@@ -177,7 +177,7 @@ def test_a_segment_that_another_tool_uploads_as_it_grows_is_followed(bucket: str
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        pytest.param("memory://nothing/here", "is no run: there is no plugins/torchgraph", id="empty"),
+        pytest.param("memory://nothing/here", "is not a run: there is no plugins/torchgraph", id="empty"),
         pytest.param("gopher://host/run", "Install what is missing or use a local folder", id="unknown protocol"),
     ],
 )

@@ -165,7 +165,9 @@ def test_series_are_found_by_what_they_are(wanted: dict[str, object], expected: 
     [
         pytest.param(lambda model: model.frame(3), "Model 'net' has no frame 3. It has frames 0 to 2.", id="a frame"),
         pytest.param(lambda model: model.history(4), "has no series 4. It has series 0 to 3.", id="a series"),
-        pytest.param(lambda model: model.history("loss"), "'loss' is no series. Pass one that", id="a scalar's name"),
+        pytest.param(
+            lambda model: model.history("loss"), "'loss' is not a series. Pass one that", id="a scalar's name"
+        ),
         pytest.param(lambda model: model.graph_revision(1), "has no graph 1. It has graphs 0 to 0.", id="a graph"),
         pytest.param(
             lambda model: model.frame_at(12),

@@ -213,7 +213,9 @@ GOOD = logged([0], loss=[1.0])
             record(pb.Logged(check=0, notes=[pb.StepNote(step=2**63, time=1.0)]), b""), "step is", id="a note's step"
         ),
         pytest.param(
-            record(pb.Logged(check=0, notes=[pb.StepNote(time=math.nan)]), b""), "which is no time", id="a note's time"
+            record(pb.Logged(check=0, notes=[pb.StepNote(time=math.nan)]), b""),
+            "which is not a time",
+            id="a note's time",
         ),
     ],
 )

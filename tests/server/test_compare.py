@@ -57,6 +57,6 @@ def test_a_query_that_cannot_be_answered_says_why(tmp_path: Path) -> None:
     recorded(tmp_path / "a", STEPS)
     status, found = asked(tmp_path, other_run="a", rename="no rule")
     assert status == 400
-    assert "'no rule' is no rule" in found["error"]
+    assert "'no rule' is not a rule" in found["error"]
     assert asked(tmp_path, other_run="b")[0] == 404
     assert asked(tmp_path)[0] == 400

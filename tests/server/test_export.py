@@ -333,7 +333,7 @@ def test_show_displays_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_show_elsewhere_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_run(tmp_path)
     monkeypatch.setitem(sys.modules, "IPython", None)
-    with pytest.raises(OptionError, match=r"this is no notebook. Use export_page\(run, 'page.html'\)"):
+    with pytest.raises(OptionError, match=r"this is not one. Use export_page\(run, 'page.html'\)"):
         notebook.show(open_run(tmp_path))
 
 

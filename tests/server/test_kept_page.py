@@ -176,7 +176,9 @@ def test_the_command_line_exports_kept_tensors(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("megabytes", [-1, 201, float("nan"), True, "1"])
 def test_a_size_of_the_page_of_wandb_is_checked(megabytes: Any) -> None:
-    with pytest.raises(OptionError, match=r"wandb_megabytes=.* is no size of a page\. Pass a number from 0 to 200\."):
+    with pytest.raises(
+        OptionError, match=r"wandb_megabytes=.* is not a size for a page\. Pass a number from 0 to 200\."
+    ):
         Keep("*", wandb_megabytes=megabytes)
 
 

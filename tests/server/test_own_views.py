@@ -77,10 +77,10 @@ def test_a_view_is_asked_for_what_is_chosen(served: App, views: Echo) -> None:
     ("query", "status", "told"),
     [
         pytest.param({"run": "b"}, 404, "There is no run 'b' here.", id="no run"),
-        pytest.param({"step": "x"}, 400, "step='x' is no whole number from 0.", id="no step"),
+        pytest.param({"step": "x"}, 400, "step='x' is not a whole number of at least 0.", id="no step"),
         pytest.param({"theme": "pink"}, 400, "theme='pink' is not one of light, dark.", id="no theme"),
         pytest.param({"role": "output"}, 400, "The query has no module=.", id="half a tensor"),
-        pytest.param({"index": "1,x"}, 400, "index='x' is no whole number from 0.", id="no index"),
+        pytest.param({"index": "1,x"}, 400, "index='x' is not a whole number of at least 0.", id="no index"),
     ],
 )
 def test_a_wrong_question_is_refused(served: App, query: dict[str, str], status: int, told: str) -> None:

@@ -78,8 +78,8 @@ def test_every_address_of_the_machine_is_open_only_with_the_token(tmp_path: Path
 
 
 WRONG = {
-    "port too large": ("127.0.0.1", 99_999, "port=99999 is no port. Choose one from 1 to 65535, or 0"),
-    "port below zero": ("127.0.0.1", -1, "port=-1 is no port"),
+    "port too large": ("127.0.0.1", 99_999, "port=99999 is not a port. Choose one from 1 to 65535, or 0"),
+    "port below zero": ("127.0.0.1", -1, "port=-1 is not a port"),
     "foreign address": ("203.0.113.7", 0, r"Cannot listen on host '203.0.113.7': .* such as 127.0.0.1"),
     "unknown name": ("nobody.invalid", 0, "Cannot listen on host 'nobody.invalid'"),
 }
@@ -95,7 +95,7 @@ def test_the_last_port_has_no_next_one(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 65_535))
         other.listen()
-        with pytest.raises(OptionError, match=r"No port from 65535 to 65535 can be had .* or 0 for any"):
+        with pytest.raises(OptionError, match=r"No port from 65535 to 65535 is free .* or 0 for any"):
             listen(str(tmp_path), host="127.0.0.1", port=65_535)
 
 
@@ -138,7 +138,7 @@ def test_a_child_that_cannot_listen_says_why(tmp_path: Path) -> None:
     with python(*COMMAND, str(tmp_path), "--port", "70000") as child:
         said, errors = child.communicate(timeout=SECONDS)
     assert (child.returncode, errors) == (2, "")
-    assert json.loads(said)["error"].startswith("port=70000 is no port.")
+    assert json.loads(said)["error"].startswith("port=70000 is not a port.")
 
 
 TRAINING = """

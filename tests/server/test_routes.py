@@ -145,7 +145,7 @@ def test_a_frame_holds_the_statistics_of_every_series(served: App, epoch: int) -
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
-    "route": ("/api/nothing", {}, 404, "There is no such route. There are /api/runs, "),
+    "route": ("/api/nothing", {}, 404, "There is no such route. Routes are /api/runs, "),
     "run": ("/api/updates", {**FROM_NOTHING, "run": "z"}, 404, "There is no run 'z' here."),
     "model": ("/api/updates", {**FROM_NOTHING, "model": "z"}, 404, "has no model 'z'. Name one of: 'net'."),
     "graph": ("/api/graph", {**OF_NET, "graph": 3}, 404, "has no graph 3; it has 1."),
@@ -164,10 +164,15 @@ WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
         "has no frame of step 9. It has 3 from 0 to 20; nearest: 0 and 10.",
     ),
     "missing": ("/api/graph", OF_NET, 400, "The query has no graph=."),
-    "text": ("/api/graph", {**OF_NET, "graph": "x" * 99}, 400, "is no whole number from 0."),
-    "many digits": ("/api/graph", {**OF_NET, "graph": "9" * 9999}, 400, "is no whole number from 0."),
+    "text": ("/api/graph", {**OF_NET, "graph": "x" * 99}, 400, "is not a whole number of at least 0."),
+    "many digits": ("/api/graph", {**OF_NET, "graph": "9" * 9999}, 400, "is not a whole number of at least 0."),
     "large": ("/api/frame", {**OF_NET, "step": 10**30}, 404, "has no frame of step 10000"),
-    "below zero": ("/api/updates", {**FROM_NOTHING, "frames": -1}, 400, "frames='-1' is no whole number from 0."),
+    "below zero": (
+        "/api/updates",
+        {**FROM_NOTHING, "frames": -1},
+        400,
+        "frames='-1' is not a whole number of at least 0.",
+    ),
     "too many": ("/api/history", {**OF_NET, "series": "0," * 600, "from": 0}, 400, "600 series were asked for at once"),
 }
 

@@ -105,9 +105,9 @@ def test_a_page_has_all_scalars_in_bounded_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "what"),
     [
-        ({"scalars": "x"}, "scalars='x' is no whole number"),
+        ({"scalars": "x"}, "scalars='x' is not a whole number"),
         ({"scalars": ",".join(map(str, range(600)))}, "600 scalars were asked for at once"),
-        ({"most": 3}, "most='3' is no whole number from 64"),
+        ({"most": 3}, "most='3' is not a whole number of at least 64"),
     ],
 )
 def test_a_wrong_question_is_answered_with_what_is_allowed(query: dict[str, Any], what: str, tmp_path: Path) -> None:

@@ -326,11 +326,11 @@ def test_a_step_that_is_damaged_is_left_out_of_a_line_and_refused_by_itself(tmp_
         pytest.param({"rank": 3}, 404, "Rank 3 kept no tensor", id="a rank"),
         pytest.param({"what": "median"}, 400, "what='median' is not one of values, mean", id="a statistic"),
         pytest.param({"at": "1,2"}, 400, "selects along 2 dimensions; the tensor has 3", id="too few dimensions"),
-        pytest.param({"at": "9,:,:"}, 400, "'9' is no index or range along a dimension of size 3", id="beyond"),
-        pytest.param({"at": "-1,:,:"}, 400, "'-1' is no index", id="a negative index"),
-        pytest.param({"at": "2:1,:,:"}, 400, "'2:1' is no index", id="a range backwards"),
+        pytest.param({"at": "9,:,:"}, 400, "'9' is not an index or range of a dimension of size 3", id="beyond"),
+        pytest.param({"at": "-1,:,:"}, 400, "'-1' is not an index", id="a negative index"),
+        pytest.param({"at": "2:1,:,:"}, 400, "'2:1' is not an index", id="a range backwards"),
         pytest.param({"most": 7}, 400, "60 elements are selected; at most 7 can be sent", id="too many"),
-        pytest.param({"shrink": "3"}, 400, "shrink=3 is no dimension", id="a dimension"),
+        pytest.param({"shrink": "3"}, 400, "shrink=3 is not a dimension", id="a dimension"),
     ],
 )
 def test_a_wrong_question_is_answered_in_words(served: App, wanted: dict[str, Any], status: int, sentence: str) -> None:

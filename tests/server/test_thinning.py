@@ -161,4 +161,4 @@ def test_a_single_frame_is_told_as_it_was_recorded(training: Training) -> None:
 
 def test_a_page_of_no_width_is_told_what_is_allowed(training: Training) -> None:
     answer = ask(training.served, "/api/history", {**OF_NET, "from": 0, "most": 3})
-    assert (answer.status, answer.json["error"]) == (400, "most='3' is no whole number from 64.")
+    assert (answer.status, answer.json["error"]) == (400, "most='3' is not a whole number of at least 64.")

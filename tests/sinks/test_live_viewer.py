@@ -79,7 +79,7 @@ def test_it_leaves_no_copy_of_what_it_read_at_a_url(tmp_path: Path, monkeypatch:
 
 FAULTS = {
     "host": ({"host": "203.0.113.7", "port": 0}, None, "did not start: Cannot listen on host '203.0.113.7'"),
-    "port": ({"host": "127.0.0.1", "port": 70_000}, None, "did not start: port=70000 is no port"),
+    "port": ({"host": "127.0.0.1", "port": 70_000}, None, "did not start: port=70000 is not a port"),
     "crash": ({"host": "127.0.0.1", "port": 0}, "raise ImportError('no tornado')", "ImportError: no tornado"),
     "noise": ({"host": "127.0.0.1", "port": 0}, "print('hello')", "its first line of output is not its address"),
     "silence": ({"host": "127.0.0.1", "port": 0}, "", "it did not say why"),

@@ -152,7 +152,7 @@ def test_the_terminal_is_told_what_to_start(tmp_path: Path, capsys: pytest.Captu
     ("options", "message"),
     [
         pytest.param({"writer": "runs/mine"}, "has no log_dir. Pass a torch.utils.tensorboard", id="a path"),
-        pytest.param({"writer": SimpleNamespace(log_dir="x")}, "is no SummaryWriter", id="something else"),
+        pytest.param({"writer": SimpleNamespace(log_dir="x")}, "is not a SummaryWriter", id="something else"),
         pytest.param({"writer": SimpleNamespace(log_dir="x"), "run": "y"}, "both name a run", id="two names"),
     ],
 )

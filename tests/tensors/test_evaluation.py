@@ -114,7 +114,7 @@ def test_an_evaluation_keeps_what_it_computes_and_training_keeps_its_own(way: An
 @pytest.mark.parametrize("way", WAYS)
 def test_what_an_evaluation_says_is_not_said_of_training(way: Any, tmp_path: Path) -> None:
     loop = Loop(tmp_path)
-    with pytest.warns(UserWarning, match=r"what is said of an evaluation is not recorded\. Pass phases="):
+    with pytest.warns(UserWarning, match=r"evaluations are not recorded, .* To record them, pass phases="):
         run = loop.run(3, labelled(way, "validation"))
     assert run.models == ("Net",)
     assert run.model().labels == (None,) * 3

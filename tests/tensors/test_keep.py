@@ -194,7 +194,7 @@ class Forked(nn.Module):
 def test_a_pattern_that_selects_nothing_is_not_said_to_be_near_an_edge(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="selects no tensor") as caught:
         model = run(tmp_path, Keep("0.stem ->", "0.stem"), model=nn.Sequential(Forked()))
-    assert "->" not in str(caught[0].message).partition("Near are")[2]
+    assert "->" not in str(caught[0].message).partition("Similar names")[2]
     assert len(model.kept.steps) == 3
 
 
@@ -328,7 +328,7 @@ def test_no_more_is_in_memory_than_a_bound(tmp_path: Path) -> None:
         warnings.simplefilter("always")
         model = run(tmp_path, Keep("*"))
     (said,) = (str(one.message) for one in caught if "MB of memory" in str(one.message))
-    assert "is not kept, and others neither: those of its step would take" in said
+    assert "is not kept, and neither are others: those of its step would take" in said
     assert 0 < len(model.kept.series) < len(run(tmp_path / "without", Keep("*")).kept.series)
 
 
@@ -343,7 +343,7 @@ def test_sinks_without_keep_never_see_tensors(tmp_path: Path) -> None:
 
 def test_an_error_names_what_was_kept(tmp_path: Path) -> None:
     model = run(tmp_path, Keep("head"))
-    with pytest.raises(NotFoundError, match=r"encoder'.*Kept were: head:output output value"):
+    with pytest.raises(NotFoundError, match=r"encoder'.*These were kept: head:output output value"):
         model.tensor(model.find("encoder", role="output", kind="value")[0], 0)
     with pytest.raises(
         NotFoundError, match=r"No tensor was kept at step 9. 3 steps were kept, from 0 to 2; nearest: 2"

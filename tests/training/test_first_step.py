@@ -162,7 +162,7 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytes
     hangs.set()
     assert time.monotonic() - began < 20
     assert begin == Start(
-        notes=("Earlier steps of this run could not be looked for in full (there was no answer within 0.2 s).",)
+        notes=("Not all earlier steps of this run could be looked for (there was no answer within 0.2 s).",)
     )
 
 
@@ -172,4 +172,4 @@ def test_a_service_that_raises_costs_nothing_but_a_note(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(first_step, "resumed_run", raising)
     watcher = train(tmp_path, 2)
-    assert notes(watcher) == ["Earlier steps of this run could not be looked for in full (ConnectionError: gone)."]
+    assert notes(watcher) == ["Not all earlier steps of this run could be looked for (ConnectionError: gone)."]

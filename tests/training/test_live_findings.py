@@ -352,7 +352,7 @@ def is_zombie(process: int) -> bool:
     [
         pytest.param({"rules": [3]}, r"rules= is \[3\]\. Make it a list of functions", id="rules"),
         pytest.param({"rules": max}, r"rules= is <built-in function max>\. Make it a list", id="a function"),
-        pytest.param({"on_finding": "stop"}, "on_finding='stop' is no function", id="on_finding"),
+        pytest.param({"on_finding": "stop"}, "on_finding='stop' is not a function", id="on_finding"),
     ],
 )
 def test_what_is_no_rule_or_function_is_refused(options: dict[str, Any], expected: str) -> None:

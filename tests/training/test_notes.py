@@ -35,7 +35,7 @@ def test_the_reason_for_an_empty_record_is_in_it_before_the_training_ends(tmp_pa
         with pytest.warns(TorchgraphWarning, match="no step was recorded in the first") as warned:
             evaluate(model)
         [said] = {str(one.message) for one in warned}
-        assert "It was called in eval mode" in said
+        assert "It was only called in eval mode" in said
         assert wait_for(lambda: any(isinstance(one, Noted) for one in heard.records))
         [noted] = [one.text for one in heard.records if isinstance(one, Noted)]
         assert open_run(tmp_path / "run").model().notes == (noted,)

@@ -167,7 +167,7 @@ def test_all_ranks_record_and_only_the_first_shows(rank: Rank, viewer: bool, ope
 
 def test_a_way_to_record_ranks_that_there_is_not_is_refused() -> None:
     with pytest.raises(
-        OptionError, match=r"ranks='each' is no way to record several ranks. Pass 'merged', .* or 'all'"
+        OptionError, match=r"ranks='each' is not a way to record several ranks. Pass 'merged', .* or 'all'"
     ):
         watch(nn.Linear(1, 1), ranks="each")
 

@@ -159,7 +159,7 @@ def test_a_scalar_is_recorded_as_it_was(value: object, expected: float, loop: Lo
 @pytest.mark.parametrize(
     ("scalars", "message"),
     [
-        pytest.param({"loss": "0.5"}, r"'loss' is '0.5', which is no scalar\. Pass a real number", id="text"),
+        pytest.param({"loss": "0.5"}, r"'loss' is '0.5', which is not a scalar\. Pass a real number", id="text"),
         pytest.param({"loss": None}, "'loss' is None", id="none"),
         pytest.param({"loss": 1j}, "'loss' is 1j", id="complex"),
         pytest.param({"loss": {"a": 1}}, "'loss' is {'a': 1}", id="nested"),
@@ -167,8 +167,8 @@ def test_a_scalar_is_recorded_as_it_was(value: object, expected: float, loop: Lo
         pytest.param({"loss": torch.ones(0)}, r"a tensor of shape \(0,\)", id="nothing"),
         pytest.param({"loss": np.ones(3)}, "'loss' is array", id="an array"),
         pytest.param({"loss": 10**400}, "'loss' is 1000", id="too large"),
-        pytest.param({3: 1.0}, "3 is no name for a scalar", id="name"),
-        pytest.param({"": 1.0}, "'' is no name for a scalar", id="empty name"),
+        pytest.param({3: 1.0}, "3 is not a name for a scalar", id="name"),
+        pytest.param({"": 1.0}, "'' is not a name for a scalar", id="empty name"),
         pytest.param(0.5, r"was given float\. Pass a dict", id="no dict"),
     ],
 )
@@ -196,7 +196,7 @@ def test_each_label_has_its_own_values_and_the_label_of_the_step_gives_none(loop
 @pytest.mark.parametrize("label", ["", 3, "x" * 10_000, b"eval"], ids=["empty", "number", "long", "bytes"])
 def test_what_is_no_label_is_refused_and_nothing_of_the_call_is_kept(label: object, loop: Loop) -> None:
     loop.update()
-    with pytest.raises(OptionError, match=r"watcher\.log\(…, label=.* is no label\. Pass a short text .*, or None"):
+    with pytest.raises(OptionError, match=r"watcher\.log\(…, label=.* is not a label\. Pass a short text .*, or None"):
         loop.watcher.log({"loss": 1.0}, label=label)  # type: ignore[arg-type]
     model = loop.read()
     assert (model.logged.every, model.scalar_labels) == ((), ())
@@ -211,7 +211,7 @@ def test_nan_of_one_label_is_told_from_that_of_another() -> None:
 
 
 def test_a_note_is_a_sentence(loop: Loop) -> None:
-    with pytest.raises(OptionError, match=r"note\(3\) is no note"):
+    with pytest.raises(OptionError, match=r"note\(3\) is not a note"):
         loop.watcher.note(3)  # type: ignore[arg-type]
 
 

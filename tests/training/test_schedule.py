@@ -33,7 +33,7 @@ def test_log_is_ever_sparser() -> None:
 @pytest.mark.parametrize("wrong", [0, -5, 1.5, True, "often", None], ids=repr)
 def test_what_is_no_schedule_is_refused_with_what_is(wrong: object) -> None:
     with pytest.raises(
-        OptionError, match=r"log_freq=.* Pass a whole number of steps from 1, 'log', a PerLabel, or a function"
+        OptionError, match=r"log_freq=.* Pass a whole number of steps, 1 or more, 'log', a PerLabel, or a function"
     ):
         schedule(wrong)  # type: ignore[arg-type]
 

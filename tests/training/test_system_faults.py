@@ -205,10 +205,10 @@ def a_run_that_is_a_file(folder: Path) -> dict[str, Any]:
 
 
 MISTAKES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
-    "logdir is a number": (lambda _: {"logdir": 3}, r"logdir=3 is no folder for runs\. Pass a path"),
-    "logdir is None": (lambda _: {"logdir": None}, r"logdir=None is no folder for runs"),
-    "logdir is bytes": (lambda _: {"logdir": b"runs"}, r"logdir=b'runs' is no folder for runs"),
-    "logdir has a NUL": (lambda _: {"logdir": "a\0b"}, r"logdir='a\\x00b' is no folder for runs"),
+    "logdir is a number": (lambda _: {"logdir": 3}, r"logdir=3 is not a folder for runs\. Pass a path"),
+    "logdir is None": (lambda _: {"logdir": None}, r"logdir=None is not a folder for runs"),
+    "logdir is bytes": (lambda _: {"logdir": b"runs"}, r"logdir=b'runs' is not a folder for runs"),
+    "logdir has a NUL": (lambda _: {"logdir": "a\0b"}, r"logdir='a\\x00b' is not a folder for runs"),
     "logdir is a file": (a_file, r"cannot be the folder of a run, since .*file is a file\. Pass another logdir="),
     "logdir is below a file": (below_a_file, r"since .*file is a file\. Pass another logdir="),
     "run is a file": (a_run_that_is_a_file, r"since .*file is a file\. Pass another logdir= or run="),
@@ -220,8 +220,8 @@ MISTAKES: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
         lambda _: {"logdir": "gopher://host/runs"},
         r"gopher://.* cannot be opened: .* Install what is missing or use a local folder",
     ),
-    "name is a number": (lambda _: {"name": 3}, r"name=3 is no name for a model\. Pass a str"),
-    "name is bytes": (lambda _: {"name": b"net"}, r"name=b'net' is no name for a model"),
+    "name is a number": (lambda _: {"name": 3}, r"name=3 is not a name for a model\. Pass a str"),
+    "name is bytes": (lambda _: {"name": b"net"}, r"name=b'net' is not a name for a model"),
     "bins": (lambda _: {"bins": 2**40}, r"bins=1099511627776 .* from 1 to 65536"),
 }
 

@@ -125,7 +125,7 @@ def test_what_happens_by_itself_is_said_once_to_be_needless(capsys: pytest.Captu
     options = {"disable_inplace": True, "ignore_io_grad_classes": [nn.ReLU], "delay_log_multibackward": True}
     watch(net(), backend="none", **options).close()
     [line] = [line for line in capsys.readouterr().err.splitlines() if "TorchExplorer" in line]
-    assert "ignore_io_grad_classes, disable_inplace, delay_log_multibackward: not needed any more" in line
+    assert "ignore_io_grad_classes, disable_inplace, delay_log_multibackward: no longer needed" in line
 
 
 @pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")
@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         r"given logdir= twice, once perhaps as standalone_dir=\. Pass it once",
     ),
     "by position and by name": (lambda: watch(net(), module=net()), r"given model= twice"),
-    "too much": (lambda: watch(net(), *range(14)), r"given 15 arguments by position, and takes 14 at most"),
+    "too much": (lambda: watch(net(), *range(14)), r"given 15 arguments by position, but takes at most 14"),
 }
 
 

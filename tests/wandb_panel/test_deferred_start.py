@@ -33,7 +33,7 @@ def test_without_an_active_run_it_is_said_that_one_is_waited_for(
 ) -> None:
     with watch(nn.Linear(2, 2), backend="wandb", logdir=tmp_path):
         pass
-    assert "W&B: no run is active. The panels will be in the first one that begins" in capsys.readouterr().err
+    assert "W&B: no run is active. The panels will be in the first run that begins" in capsys.readouterr().err
 
 
 def test_a_run_that_begins_in_the_middle_of_the_training_gets_all_steps(train: Train, backend: Backend) -> None:
@@ -54,7 +54,7 @@ def test_a_run_that_ends_right_after_it_was_noticed_gets_the_step(train: Train, 
 def test_where_no_run_ever_begins_it_is_said_at_the_end(train: Train, backend: Backend) -> None:
     trained = train("never_begun")
     assert backend.runs == {}
-    assert trained.said.count("Net: no W&B run began while it was watched, so that nothing was logged there.") == 1
+    assert trained.said.count("Net: no W&B run began while it was watched, so nothing was logged to W&B.") == 1
     assert open_run(trained.told["run_dir"]).model().steps.tolist() == [0, 1, 2]
 
 

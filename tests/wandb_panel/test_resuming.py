@@ -38,9 +38,7 @@ def test_without_its_folder_it_goes_on_where_the_summary_says(train: Train, back
     trained = train("session", steps=SECOND, run="r", resume=resume, logdir="elsewhere")
     model = open_run(trained.told["run_dir"]).model()
     assert model.steps.tolist() == list(range(FIRST, FIRST + SECOND))
-    assert model.notes == (
-        "Steps 0 to 5 were recorded elsewhere, and the record there has them: they are not in this one.",
-    )
+    assert model.notes == ("Steps 0 to 5 were recorded elsewhere. The record there has them; this one lacks them.",)
     assert "where the count in W&B ends" in trained.said
     assert "recorded elsewhere" in summary(backend, backend.runs["r"])[-1]
     assert backend.runs["r"].summary["torchgraph/Net_steps"] == FIRST + SECOND
@@ -60,7 +58,7 @@ def test_a_run_that_is_begun_again_under_its_id_says_that_it_is_mixed(
 ) -> None:
     train("session", steps=FIRST, run="r", mode=mode)
     trained = train("session", steps=SECOND, run="r", mode=mode)
-    assert "Step 0 is recorded again: this run holds steps up to 5 of an earlier session" in trained.said
+    assert "Step 0 is recorded again: this run already has steps up to 5 of an earlier session" in trained.said
     [mixed] = open_run(trained.told["run_dir"]).model().notes
     assert mixed.startswith("Two sessions are mixed: 2 of 6 recorded steps, from 4 to 5, are of an earlier session")
     if mode == "online":

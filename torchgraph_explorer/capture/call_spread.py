@@ -9,8 +9,8 @@ CALLS_A_DOUBLING = 64
 """How many of the calls from 1,024 to 2,047, from 2,048 to 4,095 and so on are recorded, at equal distances."""
 
 TOO_MANY_CALLS = (
-    f"A step called a module more than {EVERY_CALL_UP_TO:,} times. Of its later calls, {CALLS_A_DOUBLING} are recorded "
-    f"each time their number doubles."
+    f"A step called a module more than {EVERY_CALL_UP_TO:,} times. Of the later calls, only {CALLS_A_DOUBLING} are "
+    f"recorded each time the number of calls doubles."
 )
 
 
@@ -33,8 +33,8 @@ MOST_INPUTS, INPUTS_AT_AN_END = 64, 8
 them recorded from the beginning and from the end."""
 
 TOO_MANY_INPUTS = (
-    f"A step gave a module more tensors at each call, as a cache that grows. From call {FIRST_CALLS + 1} on, of more "
-    f"than {MOST_INPUTS} inputs the first and the last {INPUTS_AT_AN_END} are recorded."
+    f"A module got more tensors at each call of a step, as with a growing cache. From call {FIRST_CALLS + 1} on, if a "
+    f"call has more than {MOST_INPUTS} inputs, only the first and the last {INPUTS_AT_AN_END} are recorded."
 )
 
 

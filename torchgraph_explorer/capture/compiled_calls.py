@@ -26,8 +26,8 @@ from torchgraph_explorer.capture.step_parts import Forward, ForwardParts
 from torchgraph_explorer.schema import ModuleGraph
 
 NOT_INLINE = (
-    "compiled='inline' found no way into the compiled model: it was compiled, and called, before it was watched, or "
-    "its compiled code is that of another model just like it. Logged steps run uncompiled instead. Call watch() first."
+    "compiled='inline' found no way into the compiled model: the model was called before watch(), or shares its "
+    "compiled code with an equal model. Logged steps run uncompiled instead. Call watch() before the first call."
 )
 
 

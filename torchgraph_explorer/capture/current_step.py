@@ -20,7 +20,8 @@ from torchgraph_explorer.console import reason
 from torchgraph_explorer.schema import ModuleGraph, StepFacts, TensorGraph
 
 INTERRUPTED = (
-    "The training was interrupted, as by Ctrl-C, while a step was being recorded: that step is missing, or incomplete."
+    "The training was interrupted, for example by Ctrl-C, while a step was being recorded. That step is missing or "
+    "incomplete."
 )
 
 
@@ -194,7 +195,7 @@ class CurrentStep:
             try:
                 found = named.finish()
             except Exception as fault:  # ours
-                self._listener.note(f"{NO_TENSOR_GRAPH} ({reason(fault)}). All else is recorded.")
+                self._listener.note(f"{NO_TENSOR_GRAPH} ({reason(fault)}). Everything else is recorded.")
             else:
                 self._tensor_graphs.setdefault(graph.id, found)
         return self._tensor_graphs.get(graph.id)

@@ -47,8 +47,8 @@ class DirectForwards:
         names = [f"{name}.forward(), called in {caller}" for name, caller in self._found.items()]
         more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return (
-            f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}: inputs and outputs of these modules are "
-            f"not recorded. Call a module itself, as layer(x), not layer.forward(x)."
+            f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}, so inputs and outputs of these calls are "
+            f"not recorded. Call a module as layer(x), not as layer.forward(x)."
         )
 
 

@@ -25,7 +25,7 @@ from torchgraph_explorer.capture.step_states import Event, State
 from torchgraph_explorer.capture.trace import Trace
 
 TOO_MANY_FORWARDS = (
-    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass; those beyond are not recorded."
+    f"A step had more than {MOST_FORWARDS} forward passes before its backward pass. Later ones are not recorded."
 )
 
 MOST_SKIPPED = 64

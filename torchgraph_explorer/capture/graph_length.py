@@ -18,8 +18,8 @@ NODES_ON_USUAL_STACK = 30_000
 """Autograd nodes that are looked at on such a stack."""
 
 TOO_LONG = (
-    "A step's autograd graph is so long that torch could not free it after it was looked at. Of what comes later in "
-    "the step, values are recorded, but no gradients of inputs and outputs. Where gradient goes is assumed."
+    "A step's autograd graph is so long that torch could not free it after it was looked at. For the rest of the step, "
+    "values are recorded, but no gradients of inputs and outputs, and the graph assumes where gradient flows."
 )
 
 

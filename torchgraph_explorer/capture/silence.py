@@ -72,7 +72,7 @@ class Silence:
         """The likely reason, and what to do."""
         if self._calls_in_backward:
             return (
-                "It was called with gradients enabled within backward passes only, as odeint_adjoint of torchdiffeq "
+                "It was called with gradients enabled only within backward passes, as odeint_adjoint of torchdiffeq "
                 "does. Such calls are not recorded; those of odeint are."
             )
         if self._calls:
@@ -82,8 +82,8 @@ class Silence:
                 else "to record evaluations, pass phases=('train', 'eval') to watch()."
             )
             return (
-                "It was called in eval mode or with gradients disabled only. To record its training, call "
-                f"model.train() before; {evaluations}"
+                "It was only called in eval mode or with gradients disabled. To record its training, call "
+                f"model.train() first; {evaluations}"
             )
         if self._is_empty:
             return (
@@ -92,10 +92,10 @@ class Silence:
             )
         if self._updates:
             return (
-                "Its parameters were updated, but none of its modules was called. Call modules as layer(x), not as "
-                "layer.forward(x), since only calls are seen, and not those of a class with a __call__ of its own, as "
-                "GPyTorch's, or of a copy, as higher makes; and if a function around the model is compiled, compile "
-                "the model instead: model.compile()."
+                "Its parameters were updated, but no call of its modules was seen. Call modules as layer(x), not as "
+                "layer.forward(x). If a function around the model is compiled, compile the model instead: "
+                "model.compile(). Calls of classes with a __call__ of their own (as in GPyTorch), and of copies of the "
+                "model (as in higher), cannot be seen."
             )
         if self._other_updates:
             return (
@@ -104,5 +104,5 @@ class Silence:
             )
         return (
             "None of its modules was called in training mode with gradients enabled. Pass the model that the training "
-            "loop calls to watch(). Calls of a class with a __call__ of its own, as GPyTorch's, are not seen."
+            "loop calls to watch(). Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen."
         )

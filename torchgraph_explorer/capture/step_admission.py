@@ -22,8 +22,8 @@ from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import StepEnd
 
 NO_UPDATE = (
-    f"No optimizer has moved the model's parameters in {MOST_WITHOUT_UPDATE} passes. From now on, each forward pass "
-    f"with its backward pass is a step, until one does."
+    f"No optimizer has updated the model's parameters in {MOST_WITHOUT_UPDATE} passes. Until one does, each forward "
+    f"pass with its backward pass is a step. If something else updates them, call watcher.step_done() after it."
 )
 
 EVAL_UPDATES = 2

@@ -372,7 +372,8 @@ class StepTracker:
         """Looking between logged steps has failed."""
         self._checks.stop()
         self._listener.note(
-            f"NaN and infinity are no longer looked for between logged steps ({reason(fault)}). All else is recorded."
+            f"NaN and infinity are no longer looked for between logged steps ({reason(fault)}). Everything else is "
+            f"recorded."
         )
 
     def _takes_call(self, name: str) -> bool:

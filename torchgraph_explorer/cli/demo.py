@@ -15,7 +15,7 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("demo", help=description, description=description)
     parser.add_argument("--logdir", type=given, default="runs", help="folder of runs (default: %(default)s)")
     parser.add_argument("--steps", type=whole, default=600, help="training steps (default: %(default)s)")
-    parser.add_argument("--broken", action="store_true", help="a network with three faults, which are found")
+    parser.add_argument("--broken", action="store_true", help="train a network with three faults, to see findings")
     parser.add_argument("--no-serve", action="store_true", help="only record, without the live viewer")
     add_address(parser, host=False)
     parser.set_defaults(act=_demo)

@@ -17,20 +17,20 @@ def add_command(commands: Any) -> None:
         type=given,
         metavar="RUN",
         nargs="+",
-        help="folder or URL of a run, or a folder with exactly one run; of several, the others are compared with the "
-        "first",
+        help="folder or URL of a run, or a folder with exactly one run; if there are several, the page compares them "
+        "with the first",
     )
     parser.add_argument("-o", "--output", type=given, required=True, metavar="PAGE", help="the HTML file to write")
     parser.add_argument(
         "--steps",
         type=whole,
         default=100,
-        help="the most steps: the first, the last, and others spaced evenly (default: %(default)s)",
+        help="at most so many steps: the first, the last, and others spaced evenly (default: %(default)s)",
     )
     parser.add_argument(
         "--series",
         type=whole,
-        help="the most series: first those of the model itself, then of deeper modules; series with the same "
+        help="at most so many series: first those of the model itself, then of deeper modules; series with the same "
         "numbers count once (default: as many as fit into a page of 2 MB)",
     )
     parser.add_argument(
@@ -40,8 +40,8 @@ def add_command(commands: Any) -> None:
         const=10.0,
         default=0.0,
         metavar="MB",
-        help="also what was kept of tensors, which may be people's data: as many as fit into so many MB (default "
-        "without a number: %(const)s)",
+        help="include kept tensors, which may be people's data: as many as fit into MB megabytes (default without a "
+        "number: %(const)s)",
     )
     parser.add_argument(
         "--model", action="append", metavar="NAME", help="a model to show; can be repeated (default: all)"

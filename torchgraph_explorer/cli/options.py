@@ -30,7 +30,7 @@ def whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is no whole number; give one such as 100") from None
+        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is not a whole number; give one such as 100") from None
 
 
 def number(text: str) -> float:
@@ -38,7 +38,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is no number; give one such as 10 or 2.5") from None
+        raise argparse.ArgumentTypeError(f"{text[:_QUOTED]!r} is not a number; give one such as 10 or 2.5") from None
 
 
 def chosen_model(run: RunRecord, name: str | None) -> str | None:
@@ -56,13 +56,14 @@ def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
             "--host",
             type=given,
             default="127.0.0.1",
-            help="address to listen on; 0.0.0.0: other machines too, with an access token (default: %(default)s)",
+            help="address to listen on; with 0.0.0.0, other machines can open the viewer, too, with an access token "
+            "(default: %(default)s)",
         )
     parser.add_argument(
         "--port",
         type=_port,
         default=8080,
-        help="port; if taken, the next free one; 0: any free one (default: %(default)s)",
+        help="port to listen on; if it is taken, the next free one; with 0, any free one (default: %(default)s)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
 
@@ -70,7 +71,7 @@ def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:
 def _port(text: str) -> int:
     if not text.isdecimal() or len(text) > _QUOTED or int(text) > LAST_PORT:
         raise argparse.ArgumentTypeError(
-            f"{text[:_QUOTED]!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any"
+            f"{text[:_QUOTED]!r} is not a port; choose one from 1 to {LAST_PORT}, or 0 for any free port"
         )
     return int(text)
 

@@ -26,15 +26,15 @@ def add_command(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FILE.py",
-        help="a Python file whose function `view` draws what is chosen; FILE.py:FUNCTION for another one; can be "
-        "repeated",
+        help="a Python file whose function `view` draws what is chosen in the viewer; FILE.py:FUNCTION for another "
+        "function; can be repeated",
     )
     parser.add_argument(
         "--view-seconds",
         type=number,
         default=20.0,
         metavar="SECONDS",
-        help="how long such a function may take (default: %(default)g)",
+        help="how many seconds such a function may take (default: %(default)g)",
     )
     add_address(parser, host=True)
     parser.set_defaults(act=_serve)
@@ -46,7 +46,9 @@ def _serve(options: argparse.Namespace) -> None:
     from torchgraph_explorer.server.process import end_in_order_by_sigterm, listen
 
     if not is_url(options.logdir) and not Path(options.logdir).is_dir():
-        raise NotFoundError(f"{options.logdir} is not a folder. Name the folder that watch(logdir=...) writes to.")
+        raise NotFoundError(
+            f"{options.logdir} is not a folder. Pass the one that watch(logdir=...) writes to; by default it is 'runs'."
+        )
     if is_url(options.logdir):
         require_store(options.logdir)
     views = Views(options.view, seconds=options.view_seconds) if options.view else None

@@ -20,7 +20,9 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", type=given, required=True, metavar="PICTURE", help="the SVG file to write")
     parser.add_argument(
-        "--statistic", choices=STATISTIC_NAMES, help="what colours mean (default: the first one that was recorded)"
+        "--statistic",
+        choices=STATISTIC_NAMES,
+        help="the statistic that colours show (default: the first one that was recorded)",
     )
     parser.add_argument("--model", metavar="NAME", help="the model to draw; needed if the run has several")
     parser.add_argument("--no-findings", action="store_true", help="leave out the marks of findings")

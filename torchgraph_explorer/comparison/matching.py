@@ -40,7 +40,7 @@ def rename_rules(rules: Mapping[str, str] | None) -> tuple[Rule, ...]:
     """
     given = {} if rules is None else rules
     if not isinstance(given, Mapping) or len(given) > MOST_RULES:
-        raise OptionError(f"rename={rules!r:.200} is no map of module names. {_ADVICE}")
+        raise OptionError(f"rename={rules!r:.200} does not map module names. {_ADVICE}")
     return tuple(_rule(a, b) for a, b in given.items())
 
 
@@ -57,7 +57,7 @@ def parse_rules(text: str) -> dict[str, str]:
             continue
         a, separator, b = (part.strip() for part in line.partition("="))
         if not (a and separator and b) or "=" in b:
-            raise OptionError(f"{line[:200]!r} is no rule for names of modules. Write layer1.* = stage1.*.")
+            raise OptionError(f"{line[:200]!r} is not a rule for names of modules. Write layer1.* = stage1.*.")
         found[a] = b
     return found
 

@@ -80,8 +80,8 @@ class Comparison:
         a: The first model.
         b: The second one.
         alignment: `exact`: steps that both logged are compared. `nearest`: they have no logged step in common, so each
-            step of the one with fewer is held against the nearest of the other one, and nothing is said of a first
-            divergence. `none`: one of them has no steps.
+            step of the one with fewer is compared with the nearest one of the other, and the first divergence is
+            unknown. `none`: one of them has no steps.
         steps: The compared steps of both models, `[n, 2]` int64.
 
     Example:
@@ -115,7 +115,7 @@ class Comparison:
 
     @cached_property
     def first_divergence(self) -> Divergence | None:
-        """The first place at which they differ, in bits where the record tells; None if they are equal.
+        """The first place at which they differ, in bits if the record has fingerprints; None if they are equal.
 
         It is also None if they have no logged step in common.
         """
@@ -123,7 +123,7 @@ class Comparison:
 
     @cached_property
     def first_beyond_rounding(self) -> Divergence | None:
-        """The first place at which they differ by more than rounding, as another version of torch may make it."""
+        """The first place at which they differ by more than rounding, such as that of another version of torch."""
         return self._divergence(self._found.rounding)
 
     @cached_property

@@ -27,7 +27,7 @@ def open_source(text: str) -> Source:
     path, colon, function = text.rpartition(":")
     if not colon or not path.endswith(".py"):
         if text.endswith(".py"):
-            raise OptionError(f"Name a function of {text}, too: {text}:make, with {EXAMPLE}.")
+            raise OptionError(f"Add the name of a function in {text}, such as {text}:make, with {EXAMPLE}.")
         return CaseSource(load(text))
     if not Path(path).is_file():
         raise NotFoundError(f"There is no file {path}.")

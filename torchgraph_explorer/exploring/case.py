@@ -124,7 +124,9 @@ def load(path: str | os.PathLike[str]) -> Case:
     if not os.path.lexists(path):
         raise NotFoundError(f"There is no file {os.fspath(path)}. session.save('case.npz') writes one.")
     if not _is_archive(Path(path)):
-        raise RecordError(f"{os.fspath(path)} is no case, which is an .npz file. session.save('case.npz') writes one.")
+        raise RecordError(
+            f"{os.fspath(path)} is not a case. A case is an .npz file. session.save('case.npz') writes one."
+        )
     try:
         with np.load(path, allow_pickle=False) as file:
             return _read(file)
@@ -132,7 +134,7 @@ def load(path: str | os.PathLike[str]) -> Case:
         raise
     except Exception as fault:  # numpy, zipfile, json and what unpacks have many ways to say that a file is damaged
         raise RecordError(
-            f"{os.fspath(path)} is no case, or is damaged ({type(fault).__name__}: {fault}). "
+            f"{os.fspath(path)} is not a case, or is damaged ({type(fault).__name__}: {fault}). "
             f"session.save('case.npz') writes cases."
         ) from fault
 

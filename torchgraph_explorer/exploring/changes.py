@@ -24,7 +24,7 @@ def region(parts: Any, shape: Sequence[int]) -> tuple[int | slice, ...]:
         OptionError: There is no such element.
     """
     if not isinstance(parts, list) or len(parts) != len(shape):
-        raise OptionError(f"{parts!r:.80} is no element of a tensor of shape {tuple(shape)}.")
+        raise OptionError(f"{parts!r:.80} is not an element of a tensor of shape {tuple(shape)}.")
     return tuple(_range(part, size) for part, size in zip(parts, shape, strict=True))
 
 
@@ -38,7 +38,7 @@ def _range(part: Any, size: int) -> int | slice:
             return part
         case [int(start), int(stop)] if 0 <= start < stop <= size:
             return slice(start, stop)
-    raise OptionError(f"{part!r:.40} is no index or range of a dimension of size {size}.")
+    raise OptionError(f"{part!r:.40} is not an index or range of a dimension of size {size}.")
 
 
 def edited(tensor: Tensor, kind: str, arguments: Mapping[str, Any]) -> Tensor:
@@ -48,7 +48,7 @@ def edited(tensor: Tensor, kind: str, arguments: Mapping[str, Any]) -> Tensor:
         OptionError: There is no such edit.
     """
     if kind not in EDITS:
-        raise OptionError(f"There is no edit {kind!r:.40}. There are undo, redo, reset, {', '.join(EDITS)}.")
+        raise OptionError(f"There is no edit {kind!r:.40}. Edits are undo, redo, reset, {', '.join(EDITS)}.")
     after = tensor.clone()
     EDITS[kind](after, arguments)
     return after
@@ -84,7 +84,7 @@ def _shift(tensor: Tensor, arguments: Mapping[str, Any]) -> None:
     """Move everything along a dimension; what leaves at one end comes in at the other."""
     dim = int(arguments["dim"])
     if not 0 <= dim < tensor.dim():
-        raise OptionError(f"dim={dim} is no dimension of a tensor of shape {tuple(tensor.shape)}.")
+        raise OptionError(f"dim={dim} is not a dimension of a tensor of shape {tuple(tensor.shape)}.")
     tensor.copy_(tensor.roll(int(arguments["by"]), dim))
 
 

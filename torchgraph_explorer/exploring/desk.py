@@ -208,7 +208,7 @@ class Desk:
         """Note what is wanted now."""
         act = CHANGES.get(what)
         if act is None:
-            raise NotFoundError(f"There is no change {what!r:.40}. There are {', '.join(CHANGES)}.")
+            raise NotFoundError(f"There is no change {what!r:.40}. Changes are {', '.join(CHANGES)}.")
         act(self, arguments)
         return {"version": self._version}
 
@@ -255,7 +255,9 @@ class Desk:
         else:
             name = str(arguments["tensor"])
             if name not in edits.original:
-                raise OptionError(f"{name!r:.80} is no input. The inputs are {', '.join(map(repr, edits.original))}.")
+                raise OptionError(
+                    f"{name!r:.80} is not an input. The inputs are {', '.join(map(repr, edits.original))}."
+                )
             edits.replace(name, edited(edits.now[name], kind, arguments))
         self._edited_at = time.monotonic()
         self._want()
@@ -269,7 +271,9 @@ class Desk:
     def _save(self, arguments: Mapping[str, Any]) -> None:
         name = str(arguments["name"])
         if FILE_NAME.fullmatch(name) is None:
-            raise OptionError(f"{name!r:.80} is no file name. Pass letters, digits, '.', '-' and '_', ending in .npz.")
+            raise OptionError(
+                f"{name!r:.80} is not a file name. Pass letters, digits, '.', '-' and '_', ending in .npz."
+            )
         self._source.case().save(self._folder / name)
 
     def _end(self, _arguments: Mapping[str, Any]) -> None:

@@ -103,7 +103,7 @@ class Edits:
     def _input(self, name: str) -> Tensor:
         if name not in self.original:
             names = ", ".join(map(repr, self.original))
-            raise OptionError(f"{name!r:.80} is no input that can be edited. The inputs are {names}.")
+            raise OptionError(f"{name!r:.80} is not an input that can be edited. The inputs are {names}.")
         return self.now[name]
 
 

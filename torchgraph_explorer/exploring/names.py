@@ -66,7 +66,7 @@ def find(name: object, known: Sequence[T]) -> T:
         OptionError: It is no text, or means several.
     """
     if not isinstance(name, str):
-        raise OptionError(f"{name!r:.80} is no name of a tensor. Pass a str, such as 'layer1' or 'input[0]'.")
+        raise OptionError(f"{name!r:.80} is not the name of a tensor. Pass a str, such as 'layer1' or 'input[0]'.")
     found = [one for one in known if one.name == name] or _matching(name, known)
     if len(found) == 1:
         return found[0]
@@ -74,7 +74,7 @@ def find(name: object, known: Sequence[T]) -> T:
         raise OptionError(f"{name!r} is the name of {len(found)} tensors: {_listed([one.name for one in found])}.")
     names = [one.name for one in known]
     near = get_close_matches(name, names, NEAR, 0.3) or names[:NEAR]
-    raise NotFoundError(f"This forward pass has no tensor {name!r}. There is {_listed(near)}.")
+    raise NotFoundError(f"This forward pass has no tensor {name!r}. It has {_listed(near)}.")
 
 
 def _matching(name: str, known: Sequence[T]) -> list[T]:

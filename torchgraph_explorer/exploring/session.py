@@ -451,7 +451,7 @@ def require_scalar(scalar: object) -> None:
     """Raise an OptionError if a target is no scalar."""
     if not isinstance(scalar, Tensor) or scalar.numel() != 1:
         shape = tuple(scalar.shape) if isinstance(scalar, Tensor) else type(scalar).__name__
-        raise OptionError(f"The target must be a tensor with one element, and is {shape}. Sum it, or take its mean.")
+        raise OptionError(f"The target must be a tensor with one element, but it is {shape}. Sum it, or take its mean.")
 
 
 def require_whole(model: nn.Module) -> None:

@@ -25,28 +25,28 @@ def explore(
 ) -> Session:
     """Explore how gradient flows between any two tensors of one forward pass of `model`.
 
-    Serves a page until Ctrl-C, or until "End" is pressed in it. In a notebook it returns at once, and the session is
-    shown as that page.
+    This serves a page until you press Ctrl-C, or "End" in the page. In a notebook, it returns at once, and the session
+    is shown as that page.
 
     Args:
-        model: Any `nn.Module` that is not divided among ranks. It is left as it is: modes, hooks, `.grad`, buffers and
-            random numbers.
+        model: Any `nn.Module` that is not divided among ranks. Its modes, hooks, `.grad`, buffers and the random
+            numbers are left as they are.
         inputs: A tensor, a tuple of positional arguments, or a dict of keyword arguments.
-        loss: The scalar whose gradient flows, as a function of what the model returns. None: what the model returns, if
-            that is a scalar, or its attribute `loss`.
-        serve: Serve a page. The session answers in Python, too, with or without it.
+        loss: A function from what the model returns to the scalar whose gradient flows. None: what the model returns,
+            if that is a scalar, or its attribute `loss`.
+        serve: Whether to serve a page. You can ask the session from Python in any case.
         host: Address that the page listens on.
-        port: Its port; if taken, the next free one; 0 for any.
-        logdir: A folder of runs, to be shown beside it.
-        words: What inputs of whole numbers stand for, to be shown and searched in the page: the word of each number,
-            the number of each word in a dict, as `tokenizer.get_vocab()`, or a function that gives a number's word, as
+        port: Its port. If it is taken, the next free one is used; 0 for any free one.
+        logdir: A folder of runs, which the page shows, too.
+        words: What inputs of whole numbers stand for, to show and search them in the page: a list of words, a dict from
+            words to numbers such as `tokenizer.get_vocab()`, or a function from a number to its word such as
             `tokenizer.decode`.
 
     Returns:
         The session.
 
     Raises:
-        OptionError: The model cannot be explored, the inputs hold no tensor, or there is no such address.
+        OptionError: The model cannot be explored, the inputs contain no tensor, or the address is not allowed.
 
     Example:
         >>> session = explore(model, torch.rand(1, 1, 8, 8), loss=torch.sum, serve=False)

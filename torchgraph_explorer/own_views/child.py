@@ -82,7 +82,7 @@ def load(file: str, function: str) -> Callable[[Any], object]:
 def _loaded(file: str) -> ModuleType:
     spec = spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None:
-        raise NotFoundError(f"{file} is no Python file: its name does not end in .py.")
+        raise NotFoundError(f"{file} is not a Python file: its name does not end in .py.")
     module = module_from_spec(spec)
     sys.modules[module.__name__] = module  # dataclasses look for it there
     spec.loader.exec_module(module)

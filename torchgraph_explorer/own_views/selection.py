@@ -30,12 +30,12 @@ class ViewSelection:
         run: Name of the run.
         model: The model, as `open_run(...).model(...)` returns it.
         step: The step. If a tensor is chosen, a step at which it was kept. None if the run has no step yet.
-        module: Qualified name of the module that is selected in the graph, or that has the chosen tensor; None without.
-        series: Of the chosen tensor: its values, or the gradient that is chosen. None without a tensor.
-        loss: Of a gradient, the name of its backward pass; empty if that was given none.
+        module: Qualified name of the module that is selected in the graph, or that has the chosen tensor; or None.
+        series: The series of the chosen tensor's values, or of the chosen gradient; None if no tensor is chosen.
+        loss: For a gradient, the name of its backward pass; empty if it has none.
         sample: Position of the chosen sample among the kept ones; None if all of them, or a statistic, are chosen.
         statistic: `mean`, `std` or `largest` of each neuron over the batch, if that is chosen; None otherwise.
-        index: Index of the element that was clicked; None without.
+        index: Index of the element that was clicked; None if there is none.
         rank: The rank that is chosen; None for the lowest one.
         theme: `light` or `dark`.
 

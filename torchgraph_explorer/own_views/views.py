@@ -105,7 +105,7 @@ class Views:
             NotFoundError: There is no such view.
         """
         if name not in self._views:
-            raise NotFoundError(f"There is no view {name!r:.80}. There is {', '.join(self._views)}.")
+            raise NotFoundError(f"There is no view {name!r:.80}. Views are {', '.join(self._views)}.")
         theme = str(asked["theme"])
         if not self._turns.acquire(blocking=False):
             return fault_page(f"{MOST_WAITING} pages are being drawn already. Try again.", "", theme=theme)

@@ -55,9 +55,9 @@ class RunInfo:
 
 
 def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
-    """Every run in or below `logdir`, a folder or URL; the latest begun first.
+    """List all runs in or below `logdir`, a folder or URL. The run that began last comes first.
 
-    Reads only the beginnings of segments. What is wrong with a run is its `error`.
+    Only the beginnings of segments are read. If a run cannot be opened, its `error` says why.
 
     Raises:
         RecordError: A URL cannot be reached.
@@ -196,19 +196,19 @@ def _sessions(segments: Sequence[ListedSegment]) -> list[Session]:
 def _no_run(place: str) -> NotFoundError | RecordError:
     """The error for a path without a run."""
     if is_url(place):
-        return RecordError(f"{place} is no run: there is no {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
+        return RecordError(f"{place} is not a run: there is no {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
     path = Path(place)
     if not path.exists():
         return NotFoundError(f"{place} does not exist. {_ADVICE}")
     for parent in path.resolve().parents:
         if segment_files(parent.joinpath(*PLUGIN)):
-            return RecordError(f"{place} is no run, but a part of one. Open that: open_run({str(parent)!r}).")
+            return RecordError(f"{place} is not a run, but a part of one. Open the run: open_run({str(parent)!r}).")
     if path.joinpath(*PLUGIN).is_dir():
         return RecordError(f"{place} holds no record yet. Open it again when its training has begun.")
     if refused := closed_folder(path):
         return refused
     what = "has no" if path.is_dir() else "is a file, not a folder with"
-    return RecordError(f"{place} is no run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
+    return RecordError(f"{place} is not a run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
 
 
-_ADVICE = "Pass the folder of a run, which is `watcher.run_dir` of the watcher that recorded it, or the one above it."
+_ADVICE = "Pass the folder of a run, which is `watcher.run_dir`, or a folder with exactly one run."

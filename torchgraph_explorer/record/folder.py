@@ -278,7 +278,7 @@ def _told_of_odd(path: Path) -> str:
         return "it is a folder, no file"
     if path.is_symlink() and not _exists(path):
         return f"it is a link to {str(path.readlink())!r}, which is not there"
-    return "it is no file, but a pipe, a socket or a device"
+    return "it is not a file, but a pipe, a socket or a device"
 
 
 def _exists(path: Path) -> bool:
@@ -304,9 +304,7 @@ def reading(path: Path) -> Iterator[ReadAt]:
     try:
         with open(path, "rb", buffering=0, opener=_open_at_once) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RecordError(
-                    f"{path} is no file any more, but something else. Remove it, then open the run again."
-                )
+                raise RecordError(f"{path} is no longer a file. Remove it, then open the run again.")
 
             yield _LocalFile(file)
     except OSError as error:

@@ -138,5 +138,5 @@ def moment(seconds: float, what: str) -> float:
         DamageError: It cannot.
     """
     if not 0 <= seconds <= _LAST_MOMENT:
-        raise DamageError(f"{what} is {seconds!r}, which is no time")
+        raise DamageError(f"{what} is {seconds!r}, which is not a time")
     return seconds

@@ -504,7 +504,7 @@ class ModelRecord:
     def _require_series(self, number: int) -> None:
         if not isinstance(number, Integral):
             raise NotFoundError(
-                f"{number!r:.80} is no series. Pass one that model.find() returns, or its id. A scalar is "
+                f"{number!r:.80} is not a series. Pass one that model.find() returns, or its id. A scalar is "
                 f"model.scalar('loss')."
             )
         count = len(self.series)

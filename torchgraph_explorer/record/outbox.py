@@ -141,8 +141,8 @@ class Outbox:
         self._next_try = monotonic() + self._pause
         sentence = (
             f"{self._place} cannot be written to ({reason(fault)}). Training goes on. Up to {MOST_WAITING >> 20} MB of "
-            f"records wait in memory and are tried again, every {LONGEST_PAUSE:g} s in the end; what cannot be written "
-            f"until the watcher is closed is lost."
+            f"records wait in memory and are tried again, finally every {LONGEST_PAUSE:g} s. What cannot be written "
+            f"before the watcher is closed is lost."
         )
         if sentence not in self._warned:
             self._warned.add(sentence)
@@ -155,9 +155,12 @@ class Outbox:
         dropped, self._dropped = self._dropped, Missing()
         if dropped:
             self.notes.append(f"{dropped} are missing, since {self._place} could not be written to for a while.")
-            warn(f"{self.notes[-1]} It can be again, and recording goes on.")
+            warn(f"{self.notes[-1]} It can be written to again, and recording goes on.")
         if blocks := self._dropped_blocks:
             self._dropped_blocks = 0
-            self.notes.append(f"{blocks} blocks of logged scalars are missing, since {self._place} was not writable.")
+            self.notes.append(
+                f"{blocks} blocks of logged scalars are missing, since {self._place} could not be written to for a "
+                f"while."
+            )
         if had_warned and not (dropped or blocks):
             info(f"{self._place} can be written to again; the record lacks nothing.")

@@ -22,5 +22,5 @@ def mixed_sessions(steps: Ints, order: Ints) -> tuple[str, ...]:
         which = f"{len(older):,} of {len(steps):,} recorded steps, from {older[0]} to {older[-1]}, are"
     return (
         f"Two sessions are mixed: {which} of an earlier session than the steps before. The run was continued at a "
-        f"lower step, and training has not come that far again. watcher.step says where a session begins.",
+        f"lower step, and the training has not reached them again. To choose where a session begins, set watcher.step.",
     )

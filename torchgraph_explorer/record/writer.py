@@ -217,7 +217,7 @@ class RecordWriter:
             return act(self._cells) or b""
         except Exception as fault:
             self._cells = None
-            self._note(f"The index of the x-ray is not recorded any more ({reason(fault)}); showing it takes longer.")
+            self._note(f"The index of the x-ray is no longer recorded ({reason(fault)}); showing it takes longer.")
             return b""
 
     def _encode_frame(self, frame: Frame) -> bytes:

@@ -105,27 +105,27 @@ def export_page(
     compare: Sequence[RunRecord | str | os.PathLike[str]] = (),
     rules: Sequence[OwnRule] = (),
 ) -> bytes:
-    """The page of `run`, which is also written to `path` if that is given.
+    """Return the page of `run`, and write it to `path` if that is given.
 
     Args:
-        run: A run that `open_run` gave, shown as of its latest `refresh`; or its folder or URL.
+        run: A run from `open_run`, shown as of its latest `refresh`; or its folder or URL.
         path: The file to write; an existing file is replaced.
         models: Names of the models to show; all by default.
-        steps: Steps to show at most, of each model: the first, the last, and others evenly between, including the
-            first one with NaN or infinity and those at which findings begin.
-        series: Series to keep at most, where those that share their numbers count once: first those of attached
-            tensors, then those of tensors that a finding names, then those of the model itself and of ever deeper
-            modules. By default as many as make a page of 2 MB.
-        tensors: What the kept tensors add to the page at most, in 10⁶ bytes: values that may be people's data. None are
-            in it by default.
-        compare: Other runs, which the page opens compared with `run`: of each the models with the names of those of
-            `run`, or its first model. `steps` and `series` hold for each run.
+        steps: How many steps to show at most, for each model: the first, the last, and others evenly between, including
+            the first one with NaN or infinity and those at which findings begin.
+        series: How many series to keep at most; those with the same numbers count once. The order is: attached tensors,
+            tensors that a finding names, tensors of the model itself, and tensors of ever deeper modules. By default,
+            as many as fit into 2 MB.
+        tensors: How much the kept tensors may add to the page, in 10⁶ bytes. By default none, since values may be
+            people's data.
+        compare: Other runs. The page opens with them compared with `run`. Of each, it has the models with the names of
+            those of `run`, or its first model. `steps` and `series` hold for each run.
         rules: Rules of your own, whose findings are on the page, too.
 
     Raises:
         NotFoundError: There is no such run, or it has no such model.
         OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, `path` cannot be written, or
-            `rules` is no list of functions.
+            `rules` is not a list of functions.
         TorchgraphError: The viewer is not built.
 
     Example:

@@ -122,7 +122,7 @@ class FlowRoutes:
             case "words":
                 return json_response({"found": self._source.words(query["like"])})
             case _:
-                return problem(404, f"There is no route {route!r}: there are state, tensor, links and words.")
+                return problem(404, f"There is no route {route!r}. Routes are state, tensor, links and words.")
 
     def _state(self, known: int) -> Mapping[str, object]:
         if not self._waiting.acquire(blocking=False):
@@ -204,7 +204,7 @@ def leading(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
         elif parts[i].isdecimal() and int(parts[i]) < size:
             index.append(int(parts[i]))
         else:
-            raise OptionError(f"lead={text[:40]!r} is no index into {list(shape)}.")
+            raise OptionError(f"lead={text[:40]!r} is not an index into {list(shape)}.")
     return tuple(index)
 
 

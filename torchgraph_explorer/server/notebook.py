@@ -99,6 +99,6 @@ def show(
 
 def _no_notebook(run: RunRecord) -> OptionError:
     return OptionError(
-        f"show() draws below a notebook's cell, and this is no notebook. Use export_page(run, 'page.html'), or on a "
+        f"show() works only in a notebook, and this is not one. Use export_page(run, 'page.html'), or on a "
         f"terminal: torchgraph export {run.path} -o page.html"
     )

@@ -217,4 +217,4 @@ def _is_below(root: Path, name: str) -> bool:
 
 
 def _no_such_run(name: str) -> NotFoundError:
-    return NotFoundError(f"There is no run {name[:80]!r} here. See api/runs for those there are.")
+    return NotFoundError(f"There is no run {name[:80]!r} here. See api/runs for the runs that there are.")

@@ -139,13 +139,15 @@ def _own_address() -> str:
 def _bind(host: str, port: int) -> socket.socket:
     """A socket that listens on `port`, or on the next free one."""
     if not 0 <= port <= LAST_PORT:
-        raise OptionError(f"port={port} is no port. Choose one from 1 to {LAST_PORT}, or 0 for any that is free.")
+        raise OptionError(f"port={port} is not a port. Choose one from 1 to {LAST_PORT}, or 0 for any free port.")
     last = min(port + PORTS_TRIED - 1, LAST_PORT) if port else 0
     for candidate in range(port, last + 1):
         sock = _listening(host, candidate)
         if sock is not None:
             return sock
-    raise OptionError(f"No port from {port} to {last} can be had on host {host!r}. Choose another port, or 0 for any.")
+    raise OptionError(
+        f"No port from {port} to {last} is free on host {host!r}. Choose another port, or 0 for any free port."
+    )
 
 
 def _listening(host: str, port: int) -> socket.socket | None:

@@ -389,7 +389,7 @@ ROUTES: dict[str, Route] = {
 
 
 def _no_route(_query: Mapping[str, str], _runs: RunSource) -> Response:
-    return problem(404, f"There is no such route. There are {', '.join(ROUTES)}.")
+    return problem(404, f"There is no such route. Routes are {', '.join(ROUTES)}.")
 
 
 def _open(query: Mapping[str, str], runs: RunSource) -> tuple[OpenRun, ModelRecord]:
@@ -437,5 +437,5 @@ def _as_whole(name: str, text: str, *, least: int = 0) -> int:
     except ValueError:
         number = None
     if number is None or number < least:
-        raise OptionError(f"{name}={text[:40]!r} is no whole number from {least}.")
+        raise OptionError(f"{name}={text[:40]!r} is not a whole number of at least {least}.")
     return number

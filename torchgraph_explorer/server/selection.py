@@ -80,7 +80,7 @@ def _span(text: str, size: int) -> tuple[int, int]:
     except ValueError:
         start = stop = -1
     if not 0 <= start <= stop <= size:
-        raise OptionError(f"{text[:40]!r} is no index or range along a dimension of size {size}: 3, 2:10 or : are.")
+        raise OptionError(f"{text[:40]!r} is not an index or range of a dimension of size {size}. Write 3, 2:10 or :.")
     return start, stop
 
 

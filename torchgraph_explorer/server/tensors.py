@@ -163,7 +163,7 @@ def tensor_answer(
     numbers = _numbers(tensor, wanted)
     for dim in shrink:
         if dim >= numbers.ndim:
-            raise OptionError(f"shrink={dim} is no dimension; the tensor has {numbers.ndim}.")
+            raise OptionError(f"shrink={dim} is not a dimension; the tensor has {numbers.ndim}.")
     found = selected(numbers, spans_of(at, numbers.shape), shrink=shrink, most=min(most, MOST_ELEMENTS))
     meta = {
         "step": tensor.step,

@@ -176,7 +176,7 @@ def _one(backend: object) -> Backends:
         return BACKENDS[backend]
     if isinstance(backend, Sink) and not isinstance(backend, type):
         return Backends(record=False, viewer=False, sinks=(backend,))
-    raise UnknownBackendError(f"No backend is {backend!r}. {_choices()}")
+    raise UnknownBackendError(f"There is no backend {backend!r}. {_choices()}")
 
 
 def _choices() -> str:

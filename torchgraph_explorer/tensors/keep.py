@@ -25,13 +25,15 @@ class Keep:
     """Which tensors to keep whole, for `watch(model, keep=Keep(...))`.
 
     Attributes:
-        patterns: What selects them.
-        samples: Samples of a batch that are kept; None for all.
-        log_freq: Steps of the training between kept ones, or a schedule for each label; None: each logged step is kept.
+        patterns: The patterns that select tensors.
+        samples: How many samples of a batch are kept; None for all.
+        log_freq: How many training steps are between kept ones, or a schedule for each label. None: each logged step is
+            kept.
         megabytes: The most that the kept tensors of a run take on disk, in 10⁶ bytes.
         batch_dim: The dimension along which samples are taken.
-        when: `logged`: steps are kept as they come. `flagged`: they wait in memory until something asks for them.
-        before: Steps before one that was asked for, which are kept with it.
+        when: `logged`: steps are kept as they come. `flagged`: they wait in memory, and are kept if something asks for
+            them.
+        before: How many steps before such a step are kept, too.
         wandb_megabytes: The most that they add to W&B's page, in 10⁶ bytes.
 
     Example:
@@ -64,27 +66,27 @@ class Keep:
         """Keep the tensors that one of `patterns` selects, with their gradients.
 
         Args:
-            patterns: Names, in which `*` stands for any characters, also dots, `?` for one and `[ab]` for one of some.
+            patterns: Names. `*` stands for any characters, including dots, `?` for one and `[ab]` for one of several.
                 `"encoder"` is what the module of this qualified name returns, `"encoder.weight"` a parameter, and
                 `"attention"` a tensor that was given this name with `attach`. `"encoder:input"`, `"encoder:output"` and
                 `"encoder:param"` are what the module is given, what it returns, and its own parameters;
                 `":output"` is what the model itself returns.
             samples: How many samples of a batch to keep, spread evenly over it; None for all. Parameters, and tensors
                 without a batch dimension, are kept whole.
-            log_freq: Keep one in so many steps of the training, of those that are logged: with `watch(log_freq=10)`, a
-                100 keeps one in ten logged steps. None keeps each of them. `PerLabel(every=100)` has a schedule for
-                each label that `watcher.label` gives.
-            megabytes: The most that the kept tensors of a run may take on disk. When half of what is left is used,
-                steps are kept half as often.
+            log_freq: Keep a logged step every so many steps of the training: with `watch(log_freq=10)`, 100 keeps one
+                in ten logged steps. None keeps each logged step. `PerLabel(every=100)` has a schedule for each label
+                that `watcher.label` gives.
+            megabytes: The most that the kept tensors of a run may take on disk, in 10⁶ bytes. Whenever half of what is
+                left is used, steps are kept half as often.
             batch_dim: The dimension along which samples are taken.
-            when: "flagged" makes a flight recorder: the latest of these steps wait in memory, and are kept only if
-                `watcher.keep`, NaN or infinity, a finding, or an exception of the training asks for one.
-            before: With `when="flagged"`, how many steps before it are kept, too; 3 by default.
-            wandb_megabytes: Kept tensors that fit into so many MB are in the page that is logged to W&B, for everybody
-                who sees the run there. None are by default: they may be people's data.
+            when: With "flagged", the latest of these steps wait in memory, and are kept only if `watcher.keep`, NaN or
+                infinity, a finding, or an exception of the training asks for one.
+            before: With `when="flagged"`, how many steps before such a step are kept, too; 3 by default.
+            wandb_megabytes: How many MB of kept tensors are in the page that is logged to W&B, where everybody who sees
+                the run can see them. By default 0, since they may be people's data.
 
         Raises:
-            OptionError: An argument is not one of those allowed.
+            OptionError: An argument has a value that is not allowed.
         """
         if not patterns:
             raise OptionError(
@@ -92,16 +94,16 @@ class Keep:
             )
         if samples is not None and not _is_whole(samples, least=1):
             raise OptionError(
-                f"samples={samples!r} is no number of samples. Pass a whole number from 1, or None for all."
+                f"samples={samples!r} is not a number of samples. Pass a whole number, 1 or more, or None for all."
             )
         if log_freq is not None and not isinstance(log_freq, PerLabel) and not _is_whole(log_freq, least=1):
             raise OptionError(
-                f"log_freq={log_freq!r} is no number of steps. Pass a whole number from 1, a PerLabel, or None."
+                f"log_freq={log_freq!r} is not a number of steps. Pass a whole number, 1 or more, a PerLabel, or None."
             )
         if not _is_positive(megabytes):
-            raise OptionError(f"megabytes={megabytes!r} is no size. Pass a number above 0.")
+            raise OptionError(f"megabytes={megabytes!r} is not a size. Pass a number above 0.")
         if not _is_whole(batch_dim):
-            raise OptionError(f"batch_dim={batch_dim!r} is no dimension. Pass a whole number, such as 0.")
+            raise OptionError(f"batch_dim={batch_dim!r} is not a dimension. Pass a whole number, such as 0.")
         if when not in WHEN:
             raise OptionError(
                 f"when={when!r} does not say when to keep tensors. Pass 'logged', or 'flagged' to keep only steps that "
@@ -109,11 +111,11 @@ class Keep:
             )
         if before is not None and (when != "flagged" or not _is_whole(before, least=0)):
             raise OptionError(
-                f"before={before!r} with when={when!r}. Pass a whole number of steps from 0, with when='flagged'."
+                f"before={before!r} with when={when!r}. Pass a whole number of steps, 0 or more, and when='flagged'."
             )
         if not (_is_positive(wandb_megabytes) or wandb_megabytes == 0) or wandb_megabytes > MOST_ON_PAGE:
             raise OptionError(
-                f"wandb_megabytes={wandb_megabytes!r} is no size of a page. Pass a number from 0 to {MOST_ON_PAGE}."
+                f"wandb_megabytes={wandb_megabytes!r} is not a size for a page. Pass a number from 0 to {MOST_ON_PAGE}."
             )
         object.__setattr__(self, "patterns", tuple(map(parsed, patterns)))
         object.__setattr__(self, "samples", None if samples is None else int(samples))

@@ -225,7 +225,7 @@ class KeptSteps:
             self._spacing *= 2
         if self._spacing > 1:
             self.note_once(
-                "thinned", f"{self._limit()} From now on steps are kept half as often, and later still less often."
+                "thinned", f"{self._limit()} From now on, steps are kept half as often, and later even less often."
             )
         return True
 
@@ -319,7 +319,7 @@ class StepTensors:
         except FullError:
             self._steps.note_full()
         except TooMuchError as cause:
-            self._steps.note_once("too much", f"{_words(key)} is not kept, and others neither: {cause}")
+            self._steps.note_once("too much", f"{_words(key)} is not kept, and neither are others: {cause}")
         except NotKeptError as cause:
             self._steps.note_once(_place(key), f"{_words(key)} is not kept: {cause}.")
         except Exception as fault:  # ours, or memory ran out: the rest is kept
@@ -549,4 +549,4 @@ def _words(key: SeriesKey) -> str:
 
 def _near(pattern: Pattern, places: Iterable[Place]) -> str:
     near = nearest(pattern, places)
-    return f"Near are: {', '.join(map(repr, near))}." if near else "It has none."
+    return f"Similar names: {', '.join(map(repr, near))}." if near else "That step has no tensors."

@@ -29,27 +29,28 @@ def attach(
     kind: TensorKind | None = None,
     node: str | None = None,
 ) -> T:
-    """Record `tensor` as `name`, a node of its own inside the call of `module` that is being executed.
+    """Record `tensor` under `name`, as a node of the graph inside the current call of `module`.
 
-    Without a module, in the training loop: keep it whole, if `watch(keep=Keep(name))` selects it. It belongs to the
-    latest step until the next one begins. A name that the loop first attaches before the first step names batches, and
-    belongs to the step that begins next.
+    In the training loop, outside `forward`, there is no module. Then the tensor is kept whole if
+    `watch(keep=Keep(name))` selects it, and belongs to the latest step, until the next one begins. If the loop first
+    attaches a name before the first step, the name is taken for that of a batch, which belongs to the step that begins
+    next.
 
     Args:
         tensor: A tensor, or any nesting of lists, tuples, dicts and dataclasses with tensors in it. The result need not
             be assigned: the name belongs to the tensor itself.
-        module: The module whose `forward` this is called in: `self`.
-        name: What to call it. Attached twice in one call, the second is `name #2`.
-        parent: What TorchExplorer calls `module`.
-        kind: What it is to the training, for the dependency graph of kept tensors: `"input"`, `"target"`, `"loss"` or
-            `"intermediate"`.
-        node: The node that it shares with others in that graph. By default, it has one of its own.
+        module: The module whose `forward` calls this: `self`.
+        name: The name. If it is attached twice in one call, the second tensor is called `name #2`.
+        parent: TorchExplorer's name for `module`.
+        kind: The tensor's part in the training, for the dependency graph of kept tensors: `"input"`, `"target"`,
+            `"loss"` or `"intermediate"`.
+        node: The node of that graph that it shares with other tensors. By default, it has a node of its own.
 
     Returns:
-        `tensor` itself. Nothing else happens if nothing is watched, or this step is not logged.
+        `tensor` itself. If nothing is watched, or this step is not logged, nothing else happens.
 
     Raises:
-        OptionError: The name is missing, or the kind is not one of those.
+        OptionError: The name is missing, or `kind` is not one of these.
 
     Example:
         >>> class Block(nn.Module):
@@ -61,11 +62,11 @@ def attach(
     module = parent if module is None else module
     if name is None:
         raise OptionError(
-            "attach() needs a name. Inside forward, call attach(tensor, self, 'name'), and in the training loop "
-            "attach(tensor, name='name')."
+            "attach() needs a name. Inside forward, call attach(tensor, self, 'name'); in the training loop, "
+            "call attach(tensor, name='name')."
         )
     if kind not in KINDS:
-        raise OptionError(f"attach(kind={kind!r}) is no kind of tensor. Choose from {', '.join(KINDS[1:])}.")
+        raise OptionError(f"attach(kind={kind!r}) is not a kind of tensor. Choose from {', '.join(KINDS[1:])}.")
     if not torch.compiler.is_compiling():
         _attach(tensor, module, AttachedAs(str(name), kind, "" if node is None else str(node)))
     return tensor

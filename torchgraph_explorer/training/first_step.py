@@ -86,7 +86,7 @@ def _decided(found: _Search, *, seconds: float, is_complete: bool) -> Start:
     earlier, notes = found.earlier, []
     if found.fault or not is_complete:
         why = found.fault or f"there was no answer within {seconds:g} s"
-        notes.append(f"Earlier steps of this run could not be looked for in full ({why}).")
+        notes.append(f"Not all earlier steps of this run could be looked for ({why}).")
     if found.resumed is None:
         return Start(0, recorded=earlier.reached, notes=tuple(notes))
     counted = found.resumed.steps or 0
@@ -109,13 +109,13 @@ def _message(resumed: Resumed, earlier: Earlier, first: int) -> str:
 
 def _note_of_steps_elsewhere(first: int, end: int) -> str:
     which = f"Step {first} was" if end - first == 1 else f"Steps {first} to {end - 1} were"
-    return f"{which} recorded elsewhere, and the record there has them: they are not in this one."
+    return f"{which} recorded elsewhere. The record there has them; this one lacks them."
 
 
 def recorded_again(step: int, recorded: int) -> str:
     """The warning when `step` is recorded in a run that has steps below `recorded`, and `watcher.step` was not set."""
     return (
-        f"Step {step} is recorded again: this run holds steps up to {recorded - 1} of an earlier session, which are "
-        f"replaced one by one, so that the steps of both are mixed until then. If training goes on where that session "
-        f"ended, set watcher.step = {recorded} after watch(); if this is another training, give it a run of its own."
+        f"Step {step} is recorded again: this run already has steps up to {recorded - 1} of an earlier session. They "
+        f"are replaced one by one, so the run has steps of both sessions until then. If this training continues that "
+        f"session, set watcher.step = {recorded} after watch(). If it is another training, give it another run=."
     )

@@ -152,4 +152,7 @@ class FlightRecorder:
             self._held.popleft().kept.done(None)
         while len(self._held) > 1 and sum(one.kept.size for one in self._held) > MOST_BYTES:
             self._held.popleft().kept.done(None)
-            self._note(f"Fewer steps than Keep(before={before}) wait in memory: they take {MOST_BYTES >> 20} MB.")
+            self._note(
+                f"Fewer steps than Keep(before={before}) are held in memory, since they would take more than "
+                f"{MOST_BYTES >> 20} MB."
+            )

@@ -112,8 +112,8 @@ class LiveFindings:
         self._is_refused = True
         self.close()
         warn(
-            f"{self._model}: nothing is looked for that may be wrong with the training ({why}). It goes on, and is "
-            f"recorded; afterwards: {self._command}"
+            f"{self._model}: findings are not looked for while it trains ({why}). Training goes on, and is recorded. "
+            f"To look for them afterwards: {self._command}"
         )
 
     @property
@@ -195,7 +195,7 @@ class LiveFindings:
             try:
                 tell(new)
             except Exception as fault:
-                warn(f"{self._model}: a finding could not be handed on ({reason(fault)}).")
+                warn(f"{self._model}: a finding could not be reported ({reason(fault)}).")
 
 
 def _own_of(message: dict[str, Any]) -> dict[str, RuleFindings]:

@@ -154,11 +154,11 @@ def check_display(display: Display) -> None:
     """Raise an OptionError if an argument of `watch` for how to show a run is not allowed."""
     if not isinstance(display.host, str):
         raise OptionError(
-            f"host={display.host!r} is no address. Pass one of this machine as a str, such as '127.0.0.1'."
+            f"host={display.host!r} is not an address. Pass one of this machine as a str, such as '127.0.0.1'."
         )
     if not _is_whole(display.port) or not 0 <= display.port <= LAST_PORT:
         raise OptionError(
-            f"port={display.port!r} is no port. Pass a whole number from 1 to {LAST_PORT}, or 0 for any that is free."
+            f"port={display.port!r} is not a port. Pass a whole number from 1 to {LAST_PORT}, or 0 for any free port."
         )
     _check_claim("verbose", display.verbose, "True to have said where the run is and what is found, or False")
     if display.block_at_exit is not None:
@@ -170,7 +170,9 @@ def check_display(display: Display) -> None:
     if display.rules != ():
         check_rules(display.rules, "rules=")
     if display.on_finding is not None and not callable(display.on_finding):
-        raise OptionError(f"on_finding={display.on_finding!r} is no function. Pass one that takes a finding, or None.")
+        raise OptionError(
+            f"on_finding={display.on_finding!r} is not a function. Pass one that takes a finding, or None."
+        )
 
 
 def check(model: object, settings: Settings) -> None:
@@ -179,16 +181,17 @@ def check(model: object, settings: Settings) -> None:
         raise OptionError(f"watch() was given {type(model).__name__}. Pass the torch.nn.Module that is trained.")
     if wrong := [kind for kind in settings.log if kind not in (*KINDS, COST, SCALARS)]:
         raise OptionError(
-            f"log={wrong!r} is nothing that can be recorded. Choose from {', '.join((*KINDS, COST))}, as a list; add "
+            f"log={wrong!r} cannot be recorded. Choose from {', '.join((*KINDS, COST))}, as a list; add "
             f"{SCALARS!r} for their statistics without histograms."
         )
     schedule(settings.log_freq)
-    _check_whole("bins", settings.bins, least=1, most=MOST_BINS)
+    _check_whole("bins", settings.bins, of="rows", most=MOST_BINS)
     if settings.sample_n is not None:
-        _check_whole("sample_n", settings.sample_n, least=1)
+        _check_whole("sample_n", settings.sample_n, of="elements")
     if not _is_share(settings.reject_outlier_proportion):
         raise OptionError(
-            f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is no share. Pass a number from 0 to 1."
+            f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is not a share. "
+            f"Pass a number from 0 to 1."
         )
     if settings.time_log is not None:
         _check_time_log(settings.time_log)
@@ -196,12 +199,12 @@ def check(model: object, settings: Settings) -> None:
     pass_choice(settings.passes)
     if settings.compiled not in COMPILED:
         raise OptionError(
-            f"compiled={settings.compiled!r} is no way to log a compiled model. Pass 'eager', which runs the steps "
-            f"that are logged as they were written, or 'inline', which compiles the looking into them."
+            f"compiled={settings.compiled!r} is not a way to log a compiled model. Pass 'eager', which runs logged "
+            f"steps uncompiled, or 'inline', which runs them in a second compiled form that exposes its tensors."
         )
     if settings.ranks not in RANKS:
         raise OptionError(
-            f"ranks={settings.ranks!r} is no way to record several ranks. Pass 'merged', which makes one record of "
+            f"ranks={settings.ranks!r} is not a way to record several ranks. Pass 'merged', which makes one record of "
             f"them, or 'all', which keeps each as a model of its own."
         )
     _check_keep(settings.keep)
@@ -240,7 +243,7 @@ def _check_keep(keep: object) -> None:
 
 def _check_phases(phases: tuple[str, ...]) -> None:
     if "train" not in phases or any(phase not in ("train", "eval") for phase in phases):
-        raise OptionError(f"phases={phases!r} is no choice of phases. Pass 'train' or ('train', 'eval').")
+        raise OptionError(f"phases={phases!r} is not a choice of phases. Pass 'train' or ('train', 'eval').")
 
 
 def _check_claim(option: str, value: object, allowed: str) -> None:
@@ -258,10 +261,10 @@ def _is_share(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
 
 
-def _check_whole(option: str, value: object, *, least: int, most: int | None = None) -> None:
-    if not _is_whole(value) or not least <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
-        to = f" to {most}" if most else ""
-        raise OptionError(f"{option}={value!r} is no number of elements or rows. Pass a whole number from {least}{to}.")
+def _check_whole(option: str, value: object, *, of: str, most: int | None = None) -> None:
+    if not _is_whole(value) or not 1 <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
+        allowed = f"from 1 to {most}" if most else "from 1 on, or None for all"
+        raise OptionError(f"{option}={value!r} is not a number of {of}. Pass a whole number {allowed}.")
 
 
 def _check_time_log(time_log: object) -> None:
@@ -269,7 +272,7 @@ def _check_time_log(time_log: object) -> None:
         case (str(), read) if callable(read):
             return
     raise OptionError(
-        f"time_log={time_log!r} is no time axis. Pass its name and a function of the model and the step: "
+        f"time_log={time_log!r} is not a time axis. Pass its name and a function of the model and the step: "
         f"time_log=('epoch', lambda model, step: epoch)."
     )
 
@@ -301,8 +304,12 @@ def _check_selection(model: nn.Module, settings: Settings) -> None:
     if idle := selection.idle(names):
         raise OptionError(
             f"{', '.join(map(repr, idle))} in only= or except_= matches no module of {type(model).__name__}. "
-            + (f"It has {', '.join(names[:5])}{', …' if len(names) > 5 else ''}; " if names else "It has none in it; ")
-            + "* stands for any characters."
+            + (
+                f"Its modules are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}. "
+                if names
+                else "It has none. "
+            )
+            + "In a pattern, * stands for any characters."
         )
     if settings.only == () or selection.chosen(names) == {""}:
         raise OptionError("only= and except_= leave no module to record. Choose at least one.")

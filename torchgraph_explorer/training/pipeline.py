@@ -157,7 +157,7 @@ class Pipeline:
                 self.tracker.settle()
 
     def _fail_to_settle(self, fault: Exception) -> None:
-        self.note(f"a step that was over could not be handed over ({reason(fault)}). Training goes on.")
+        self.note(f"a finished step could not be recorded ({reason(fault)}). Training goes on.")
 
     def _each(self, *parts: Callable[[], None]) -> None:
         for part in parts:
@@ -197,8 +197,8 @@ class Pipeline:
         has_turn = turns.takes(step, self._ahead.label if self._ahead.step == step else None)
         if turns.have_met:
             self.note(
-                "evaluations with several labels come at the same step. Of these, one is recorded: the labels take "
-                "turns."
+                "evaluations with different labels come at the same step. One of them is recorded at each step: the "
+                "labels take turns."
             )
         return has_turn
 
@@ -270,7 +270,9 @@ class Pipeline:
 
     def _keep_no_more(self, fault: Exception) -> None:
         self._keeps = None
-        self.note(f"tensors are no longer kept, since that failed ({reason(fault)}). All else is recorded.")
+        self.note(
+            f"tensors are no longer kept, since keeping them failed ({reason(fault)}). Everything else is recorded."
+        )
 
     def _prepare(self) -> None:
         try:
@@ -358,7 +360,9 @@ class Pipeline:
             self.note(f"some scalars are not recorded ({reason(fault)}).")
             return
         if unreadable:
-            self.note(f"the scalar {unreadable[0]!r} is not recorded where its tensor has no value that can be read.")
+            self.note(
+                f"the scalar {unreadable[0]!r} is not recorded at steps at which its tensor's value cannot be read."
+            )
         if self._log.dropped:
             self.note(f"some logged scalars are not recorded: {NO_ROOM}.")
 

@@ -73,7 +73,7 @@ def agreed_step(step: int, *, is_leader: bool) -> int:
 def _alone(file: Path, choose: Callable[[], RunLocation]) -> RunLocation:
     """Where to record without the leader, together with the other ranks that have waited for it in vain."""
     warn(
-        f"The first rank of this machine did not begin to watch within {SECONDS_TO_WAIT:g} s, so that this one is "
+        f"The first rank of this machine did not begin to watch within {SECONDS_TO_WAIT:g} s, so this rank is "
         f"recorded in another run. Call watch() on every rank, or name the run with run=."
     )
     return _publish(file, choose)

@@ -28,7 +28,9 @@ def check_logdir(logdir: object) -> str:
     """
     path = os.fspath(logdir) if isinstance(logdir, (str, os.PathLike)) else None
     if not isinstance(path, str) or "\0" in path:
-        raise OptionError(f"logdir={logdir!r} is no folder for runs. Pass a path as a str or Path, or a URL as a str.")
+        raise OptionError(
+            f"logdir={logdir!r} is not a folder for runs. Pass a path as a str or Path, or a URL as a str."
+        )
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -49,7 +51,7 @@ def check_run_name(run: str) -> str:
     path = PurePosixPath(run.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or "tfevents" in run:
         raise OptionError(
-            f"run={run!r} is no name for a run folder. Pass a name or a relative path such as 'lr0.1/seed3', "
+            f"run={run!r} is not a name for a run folder. Pass a name or a relative path such as 'lr0.1/seed3', "
             f"without '..' and without 'tfevents'."
         )
     return "/".join(map(_folder_name, path.parts))

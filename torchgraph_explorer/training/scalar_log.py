@@ -152,11 +152,13 @@ def checked(scalars: object) -> Mapping[str, object]:
     if type(scalars) is not dict and not isinstance(scalars, Mapping):  # the first is a quick check
         raise OptionError(
             f"watcher.log() was given {type(scalars).__name__}. "
-            f"Pass a dict of names and numbers: log({{'loss': loss}})."
+            f"Pass a dict from names to numbers: log({{'loss': loss}})."
         )
     for name in scalars:
         if not isinstance(name, str) or not name:
-            raise OptionError(f"watcher.log(): {name!r} is no name for a scalar. Use a text, such as 'train/loss'.")
+            raise OptionError(
+                f"watcher.log(): {name!r} is not a name for a scalar. Use a non-empty str, such as 'train/loss'."
+            )
     return scalars
 
 
@@ -211,7 +213,7 @@ def _require_one(name: str, tensor: Tensor) -> None:
 
 def _no_scalar(name: str, what: str) -> OptionError:
     return OptionError(
-        f"watcher.log(): {name!r} is {what}, which is no scalar. Pass a real number, or a tensor or array with one "
+        f"watcher.log(): {name!r} is {what}, which is not a scalar. Pass a real number, or a tensor or array with one "
         f"element, such as loss.mean()."
     )
 

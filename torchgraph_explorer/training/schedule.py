@@ -32,8 +32,8 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     if (steps := _whole(log_freq)) is not None and steps >= 1:
         return every(steps)
     raise OptionError(
-        f"log_freq={log_freq!r} says nothing about which steps to log. "
-        f"Pass a whole number of steps from 1, 'log', a PerLabel, or a function from a step to True or False."
+        f"log_freq={log_freq!r} does not say which steps to log. "
+        f"Pass a whole number of steps, 1 or more, 'log', a PerLabel, or a function from a step to True or False."
     )
 
 

@@ -128,7 +128,8 @@ def _resolved(model: nn.Module, settings: Settings, *, target: Target, display: 
         settings = replace(settings, log=())  # nothing would read it; the watcher itself gives only the graph
     if settings.keep is not None and not _has_room_for_tensors(backends):
         warn(
-            "keep= has no effect, since nothing is recorded: tensors are kept in a run folder. Choose another backend."
+            "keep= has no effect: tensors are kept in a run folder, and this backend= writes none. "
+            "Add the backend 'record'."
         )
         settings = replace(settings, keep=None)
     rank = this_rank()
@@ -239,7 +240,9 @@ def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
         OptionError: `name` is not a str.
     """
     if name is not None and not isinstance(name, str):
-        raise OptionError(f"name={name!r} is no name for a model. Pass a str, or leave it out for the model's class.")
+        raise OptionError(
+            f"name={name!r} is not a name for a model. Pass a str, or leave name= out to use the model's class."
+        )
     name = printable(name if name is not None else type(unwrapped(model)).__name__)
     return name if rank is None else f"{name} (rank {rank.number})"
 

@@ -80,8 +80,8 @@ class ImportedAnew(SwitchedOff):
     """
 
     cause = (
-        "`watch` was called while a process of `multiprocessing` imported the script that began it, and such processes "
-        "usually train nothing. Call `watch` in the function that trains."
+        "`watch` was called while a process of `multiprocessing` imported your script, and such processes usually do "
+        "not train. Call `watch` in the function that trains."
     )
 
     def __init__(self, model: nn.Module, name: str) -> None:

@@ -36,7 +36,7 @@ def checked_label(label: object, call: str = "label(", example: str = "label('05
     if label is None or (isinstance(label, str) and 0 < len(label) <= LONGEST):
         return label
     raise OptionError(
-        f"watcher.{call}{label!r:.80}) is no label. Pass a short text for this kind of step: {example}, or None."
+        f"watcher.{call}{label!r:.80}) is not a label. Pass a short text for this kind of step: {example}, or None."
     )
 
 
@@ -48,7 +48,7 @@ def checked_reason(what: str, reason: object) -> str:
     """
     if isinstance(reason, str) and reason.strip():
         return reason[:LONGEST]
-    raise OptionError(f"watcher.{what}({reason!r:.80}) is no text. Pass one: {what}('loss above 3').")
+    raise OptionError(f"watcher.{what}({reason!r:.80}) is not a str. Pass one: {what}('loss above 3').")
 
 
 def checked_categories(categories: Any) -> tuple[str, ...]:
@@ -63,6 +63,6 @@ def checked_categories(categories: Any) -> tuple[str, ...]:
     if is_row and not any(isinstance(one, (list, tuple)) for one in categories):
         return tuple(map(str, categories))
     raise OptionError(
-        f"watcher.samples({categories!r:.80}) are no categories. Pass one text or number for each sample of the batch: "
+        f"watcher.samples({categories!r:.80}) are not categories. Pass one str or number for each sample of the batch: "
         f"samples(['cat', 'dog', 'cat']), or a tensor of one dimension."
     )

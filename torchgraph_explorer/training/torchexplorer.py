@@ -64,15 +64,15 @@ def setup(*_args: object, **_kwargs: object) -> None:
     Example:
         >>> setup()
     """
-    info("setup() is not needed any more. To log to W&B, pass backend='wandb' to watch(): it is not the default here.")
+    info("setup() is no longer needed. To log to W&B, pass backend='wandb' to watch(): it is not the default here.")
 
 
 def _resolved(args: tuple[object, ...], kwargs: Mapping[str, object], known: tuple[str, ...]) -> dict[str, object]:
     """The arguments of a call by their names here. Prints which have another name or no effect."""
     if len(args) > len(POSITIONS):
         raise OptionError(
-            f"watch() was given {len(args)} arguments by position, and takes {len(POSITIONS)} at most, which are those "
-            f"of TorchExplorer. Pass all after the first three by name."
+            f"watch() was given {len(args)} arguments by position, but takes at most {len(POSITIONS)}, which are those "
+            f"of TorchExplorer. Pass all arguments after the first three by name."
         )
     found: dict[str, object] = {}
     for name, value in chain(zip(POSITIONS, args, strict=False), kwargs.items()):
@@ -101,6 +101,6 @@ def _say_what_changed(kwargs: Mapping[str, object], needless: list[str]) -> None
     parts = [f"{old}= is called {new}= here" for old, new in RENAMED.items() if old in kwargs]
     if needless:
         names = ", ".join(needless)
-        parts.append(f"{names}: not needed any more and without effect; you can leave it out")
+        parts.append(f"{names}: no longer needed and without effect; you can leave it out")
     if parts:
         info(f"from TorchExplorer: {'. '.join(parts)}.")

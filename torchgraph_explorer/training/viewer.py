@@ -27,7 +27,7 @@ def open_viewer(logdir: str, display: Display) -> LiveViewer | None:
         return None
     except Exception as fault:
         why = fault if isinstance(fault, TorchgraphError) else f"{reason(fault)}."
-        info(f"no live viewer: {why} The run is recorded all the same; see it with 'torchgraph serve {logdir}'.")
+        info(f"no live viewer: {why} The run is still recorded; see it with 'torchgraph serve {logdir}'.")
         return None
     if display.verbose and display.port not in (0, viewer.port):
         info(f"port {display.port} is taken; the viewer listens on {viewer.port}")

@@ -70,77 +70,82 @@ def watch(
 ) -> Watcher:
     """Record what happens inside `model` while it trains, and show it.
 
-    Training is not disturbed: losses, parameters, gradients and random numbers are those of the unwatched model. A
-    step is one update of the model's parameters by optimizers, with all passes in training mode with gradients enabled
-    since the update before it, whichever modules of the model the training loop calls. Where no optimizer has its
-    parameters, a step is a forward pass of the model and its backward pass.
+    Training is not disturbed: losses, parameters, gradients and random numbers are those of the unwatched model.
+
+    A step is one update of the model's parameters by an optimizer, together with all passes in training mode with
+    gradients enabled since the previous update, whichever modules of the model the training loop calls. If no optimizer
+    has the model's parameters, a step is a forward pass of the model and its backward pass. A logged step is one that
+    is recorded.
 
     With `TORCHGRAPH=off` in the environment, nothing is watched, recorded or shown.
 
-    If the model is already watched by the same name, that watch is closed, and this one continues in its run at its
-    step, unless another run is given. The parameters of TorchExplorer's `watch` are accepted, too.
+    If the model is already watched under the same name, that watch is closed, and the new one continues in its run at
+    its step, unless another run is given. The parameters of TorchExplorer's `watch` are accepted, too.
 
     Args:
         model: Any `nn.Module`.
-        log: What to record, of `io` (inputs and outputs of every module), `io_grad` (the l2 norms of their gradient,
-            per sample), `params` (parameters), `params_grad` (their `.grad`) and `cost` (how long each call takes in
-            the training's thread, and the bytes of its outputs). An empty list records the graph. With `scalars`, their
-            statistics are recorded without histograms; `"scalars"` alone does so for the first four.
-        log_freq: Log every so many steps; or `"log"`, every step at first and then exponentially sparser; or a
-            predicate of the step's number. Where optimizers take turns, steps of the others are added.
+        log: What to record: a list of `io` (inputs and outputs of every module), `io_grad` (the l2 norms of their
+            gradients, one per sample), `params` (parameters), `params_grad` (their `.grad`) and `cost` (how long each
+            call takes in the training's thread, in seconds, and the bytes of its outputs). An empty list records the
+            graph alone. If `scalars` is in the list, statistics are recorded without histograms; `"scalars"` alone does
+            that for the first four.
+        log_freq: Which steps to log: every so many; or `"log"`, every step at first and then exponentially fewer; or a
+            function from a step to True or False; or a `PerLabel`. If optimizers take turns, steps of the others are
+            added to a number or `"log"`.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
             (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of
             these.
-        bins: Rows of a drawn histogram; the viewer can change it.
-        sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are found
-            in any case.
-        reject_outlier_proportion: Share of the most extreme elements outside of the drawn range; the viewer can change
-            it.
-        time_log: A second time axis: its name and a function of the model and the step, e.g. `LIGHTNING_EPOCHS`.
-        phases: `"train"`, or `("train", "eval")`: then the first of the other passes after each training step, as in
-            an evaluation, is recorded too, under the model's name with `(eval)`. Sinks of your own get training alone.
-        optimizer: Record each gradient as the optimizer gets it (`optimizer_grad`: after unscaling and clipping), each
-            parameter's update, and the ratio of the update's l2 norm to the parameter's.
-        scaler: The GradScaler in use. Gradients are recorded without its factor, which is recorded too.
-        compiled: How to log a step of a model that `torch.compile` has compiled: `"eager"` runs that step as it was
-            written, `"inline"` compiles operations into the model that show its tensors, so that it stays compiled.
-            What is compiled for the other steps is the same as unwatched, with both. With torch's default backend, a
-            step that is logged rounds differently from the compiled one and may draw other random numbers.
-        passes: How many passes through the model are recorded of a step that has several, such as the micro-batches of
-            an update: the first ones, or `("last", 4)`, or `("spread", 4)` over the step. Where the model is entered at
-            several modules, each has that many. How many there will be is taken from the logged step before.
+        bins: Rows of a drawn histogram. You can change it in the viewer.
+        sample_n: About how many elements of a tensor to take statistics from; None for all. NaN and infinity are
+            searched for in all elements.
+        reject_outlier_proportion: The share of the most extreme elements that the drawn range leaves out. You can
+            change it in the viewer.
+        time_log: A second time axis: its name, and a function of the model and the step, such as `LIGHTNING_EPOCHS`.
+        phases: `"train"`, or `("train", "eval")` to also record the first evaluation pass after each training step,
+            under the model's name with `(eval)`. Backends that are objects of your own only get training.
+        optimizer: Your optimizer. Adds each gradient as the optimizer gets it (`optimizer_grad`: after unscaling and
+            clipping), each parameter's update, and the ratio of the update's l2 norm to the parameter's.
+        scaler: Your GradScaler. Gradients are recorded without its factor, and the factor is recorded, too.
+        compiled: How a logged step of a compiled model runs: `"eager"` as it was written, `"inline"` in a second
+            compiled form that exposes the model's tensors. All other steps run the same code as unwatched. With torch's
+            default backend, a logged step rounds differently from the compiled one and may draw other random numbers.
+        passes: How many passes through the model to record in a step that has several, such as the micro-batches of an
+            update: the first ones, or `("last", 4)`, or `("spread", 4)` over the step. If the loop enters the model at
+            several modules, each of them has that many. For the latter two, the number of passes is taken from the
+            previous logged step.
         keep: Which tensors of training steps to keep whole, besides their histograms: `Keep("head", "*.weight")` keeps
             values and gradients of 8 samples, and statistics of each neuron over the batch. None keeps no tensor.
-        only: Record these modules alone: a pattern of qualified names, or a list. `*` stands for any characters, also
-            dots; a pattern also chooses what is in the modules it names. The modules that they are in are recorded too.
+        only: Record only these modules: a pattern of qualified names, or a list of patterns. `*` stands for any
+            characters, including dots. A pattern also chooses everything in the modules that it names. The modules
+            around them are recorded, too.
         except_: Do not record these modules and what is in them: patterns, as in `only`.
-        ranks: Where several processes train the model: `"merged"` makes one record of them, as if the tensors were
-            concatenated; with `"all"` each rank is a model of its own, `<name> (rank 0)` and so on.
+        ranks: If several processes train the model: `"merged"` makes one record, as if their tensors were concatenated;
+            with `"all"`, each rank is a model of its own, `<name> (rank 0)` and so on.
         name: The model's name in the run; by default its class.
         logdir: Folder of runs, or a URL that fsspec knows. Records are uploaded to a URL about every ten seconds, and
             the last ones when the watcher is closed. Close it yourself then: some stores accept nothing from a process
             that is ending, and a process that is killed uploads nothing.
-        run: Name of the run; by default that of the other models watched in this process, else a new one. Or a W&B
-            run: then the backend `"wandb"` is added, and the folder is named after its id.
-        writer: A `torch.utils.tensorboard.SummaryWriter` that shares its run with this: its folder is the run's,
-            whatever `logdir`, and the backend `"tensorboard"` is added.
-        upload_record: With the backend `"wandb"`: keep the record with the W&B run too, as an artifact at the end.
-        host: Address the viewer listens on.
-        port: Its port; if taken, the next free one.
-        rules: Rules of your own that are looked at besides, while the model trains: functions of the model's record
-            that yield findings. Those of a module of yours run in another process; those of the script that is run,
-            and functions within functions, run when the watch is closed. What they find is recorded with the run.
-        on_finding: Called with each new finding, between two steps in the training's thread; at the latest when the
-            watcher is closed. If it raises, that ends the training. Nothing is printed of findings then.
-        verbose: Print where the viewer and the run are, and what is found to be wrong.
-        block_at_exit: Keep the viewer until Ctrl-C when the script ends. By default in a terminal only, not under CI.
+        run: Name of the run. By default, that of the other models that are watched in this process, or a new one. Or a
+            W&B run: then the backend `"wandb"` is added, and the folder is named after the run's id.
+        writer: A `torch.utils.tensorboard.SummaryWriter` whose folder is the run's, instead of `logdir` and `run`. The
+            backend `"tensorboard"` is added.
+        upload_record: With the backend `"wandb"`: also upload the record to the W&B run, as an artifact at the end.
+        host: Address that the viewer listens on.
+        port: Its port. If it is taken, the next free one is used.
+        rules: Rules of your own, in addition to ours: functions of the model's record that yield findings. Rules from a
+            module of yours run in another process while the model trains. Rules from the script that is run, and
+            functions within functions, run when the watch is closed. Their findings are recorded with the run.
+        on_finding: A function that is called with each new finding, between two steps in the training's thread, or when
+            the watcher is closed at the latest. If it raises, that ends the training. Findings are then not printed.
+        verbose: Print the addresses of viewer and run, and what is found to be wrong.
+        block_at_exit: Keep the viewer until Ctrl-C when the script ends. None does so in a terminal, but not under CI.
 
     Returns:
-        The watcher. Close it when done; it is closed automatically at exit.
+        The watcher. Close it at the end; it also closes itself at exit.
 
     Raises:
-        OptionError: An argument is not one of those allowed.
+        OptionError: An argument has a value that is not allowed.
         UnknownBackendError: No backend has that name.
 
     Example:

@@ -147,11 +147,11 @@ class Watcher:
     @property
     @interrupts.guarded
     def step(self) -> int:
-        """Training steps so far, with the one that has begun. May be set.
+        """How many training steps there were, including the one that has begun. You can set it.
 
-        A step is one update of the model's parameters by an optimizer, with all passes since the one before it; where
-        no optimizer moves them, it is a forward pass and its backward pass. After a checkpoint was loaded, steps go on
-        at the number of updates that the optimizer's state counts.
+        A step is one update of the model's parameters by an optimizer, together with all passes since the previous
+        update. If no optimizer changes them, it is a forward pass and its backward pass. After you load a checkpoint,
+        steps continue at the number of updates that the optimizer's state counts.
         """
         if not self._finished:
             self._train.tracker.look_back()
@@ -160,7 +160,7 @@ class Watcher:
     @step.setter
     def step(self, step: int) -> None:
         if not _is_step(step):
-            raise OptionError(f"step={step!r} is no step. Set a whole number from 0 to {LAST_STEP}.")
+            raise OptionError(f"step={step!r} is not a step. Set a whole number from 0 to {LAST_STEP}.")
         self._training.set(int(step))
 
     def begin(self, start: Start) -> None:
@@ -171,32 +171,32 @@ class Watcher:
     @property
     @interrupts.guarded
     def recording(self) -> bool:
-        """Whether the step that the training is in, or that is about to begin, is logged.
+        """Whether the current step is logged; between two steps, whether the next one is.
 
-        For code of your own that is worth its time only then. `log_freq` is asked about each step once.
+        Use it for code of your own that is only needed in logged steps. `log_freq` is asked about each step once.
         """
         return not self._finished and self._train.is_recording and self._train.tracker.is_recording
 
     def log(self, scalars: Mapping[str, object], label: str | None = None) -> None:
-        """Record scalars, such as the loss, at the step that the training is in, whether that step is logged or not.
+        """Record scalars, such as the loss, at the current step, whether or not that step is logged.
 
-        After an update and before the next forward pass, the step is the one that has just ended. So a call belongs to
-        the same step before and after `optimizer.step()`, and after `zero_grad()`. Before the first pass, it is the
-        step that is about to begin. Of several values of one scalar at one step, the last one counts.
+        Between an update and the next forward pass, the current step is the one that has just ended. So it does not
+        matter whether you call this before `optimizer.step()`, after it, or after `zero_grad()`. Before the first pass,
+        it is the step that is about to begin. If a scalar is logged several times in one step, the last value counts.
 
-        The values are copied now. Nothing is waited for, also not on a GPU. Does nothing after `close`, with
-        `TORCHGRAPH=off`, and within compiled code.
+        The values are copied now, and nothing waits for a GPU. This does nothing after `close`, with `TORCHGRAPH=off`,
+        and within compiled code.
 
         Args:
-            scalars: Names, and a number each: a Python number, a numpy scalar, or a tensor or array with one element,
-                on any device. NaN and infinity are recorded. The part of a name before a `/` groups the charts:
-                `train/loss`, `train/accuracy`.
-            label: The values of each label are recorded apart, and are lines of one chart: `log({"loss": 0.5},
-                label="eval")`. It is a label of these values alone. None: they have none, also at a step to which
-                `watcher.label` gave one.
+            scalars: A dict from names to numbers: a Python number, a numpy scalar, or a tensor or array with one
+                element, on any device. NaN and infinity are recorded. The part of a name before a `/` groups the
+                charts: `train/loss`, `train/accuracy`.
+            label: Values of different labels are recorded apart, and are lines of one chart: `log({"loss": 0.5},
+                label="eval")`. The label is that of these values alone. None: they have no label, even in a step that
+                has one from `watcher.label`.
 
         Raises:
-            OptionError: A name is no text, a value no real number, or the label none.
+            OptionError: A name is not a str, a value is not a real number, or the label is not a short str.
         """
         if not torch.compiler.is_compiling() and self._records():
             if label is not None:
@@ -204,27 +204,29 @@ class Watcher:
             self._train.log(scalars, label)
 
     def note(self, sentence: str) -> None:
-        """Record a sentence at the step that the training is in (see `log`), to be shown on the time bar.
+        """Record a sentence at the current step (see `log`). The viewer shows it on the time bar.
 
         Raises:
-            OptionError: It is no text.
+            OptionError: It is not a str, or it is empty.
         """
         if torch.compiler.is_compiling() or not self._records():
             return
         if not isinstance(sentence, str) or not sentence.strip():
-            raise OptionError(f"watcher.note({sentence!r:.80}) is no note. Pass a sentence: note('warm-up is over').")
+            raise OptionError(
+                f"watcher.note({sentence!r:.80}) is not a note. Pass a sentence: note('warm-up is over')."
+            )
         self._train.log_note(sentence)
 
     @interrupts.guarded
     def label(self, label: str | None) -> None:
-        """Say what kind of step this is: the one that has begun, or else the one that begins next.
+        """Name the kind of the current step; between two steps, that of the next one.
 
         A step begins with its first forward pass and ends with its update. While the model is in evaluation mode, or
-        within `torch.no_grad()` between two steps, it is the evaluation that begins next, which is recorded with
-        `phases=("train", "eval")`. With several ranks, the label of rank 0 counts.
+        within `torch.no_grad()` between two steps, the label is that of the evaluation that begins next, which is
+        recorded with `phases=("train", "eval")`. With several ranks, the label of rank 0 counts.
 
         Raises:
-            OptionError: It is no label.
+            OptionError: It is not a short str.
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_label(label)
@@ -234,11 +236,11 @@ class Watcher:
     def samples(self, categories: Sequence[object] | Tensor) -> None:
         """Spread the kept samples of this step (see `label`) evenly over `categories`.
 
-        There is one for each sample of the batch; tensors of another batch size are kept as without them. To be called
-        before the forward pass, also before that of an evaluation.
+        Call this before the forward pass, or before that of an evaluation, with one category for each sample of the
+        batch. Tensors with another batch size are kept as without categories.
 
         Raises:
-            OptionError: They are no categories.
+            OptionError: `categories` is not one str or number per sample.
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_categories(categories)
@@ -246,13 +248,13 @@ class Watcher:
 
     @interrupts.guarded
     def keep(self, reason: str) -> None:
-        """Keep the tensors of the latest step whole, after the fact, and record why: until the next one begins.
+        """Keep the tensors of the latest step whole, and record why. You can call this until the next step begins.
 
         With `Keep(when="flagged", before=3)`, those of the three logged steps before are kept, too. Any thread may call
         this.
 
         Raises:
-            OptionError: The reason is no text.
+            OptionError: The reason is not a str.
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_reason("keep", reason)
@@ -260,10 +262,10 @@ class Watcher:
 
     @interrupts.guarded
     def gradients(self, loss: str) -> None:
-        """Keep the gradients of the backward pass that has just ended under a name, where there are several losses.
+        """Keep the gradients of the backward pass that has just ended under a name, if there are several losses.
 
         Raises:
-            OptionError: The name is no text.
+            OptionError: The name is not a str.
         """
         if not torch.compiler.is_compiling() and self._records():
             checked = checked_reason("gradients", loss)
@@ -271,17 +273,17 @@ class Watcher:
 
     @interrupts.guarded
     def connect(self, source: Tensor | str, target: Tensor | str) -> None:
-        """Say that `target` is computed from `source`, where that does not show: in the training loop, after a detach.
+        """Say that `target` is computed from `source`, if autograd cannot show it, for example after a detach.
 
-        Adds an edge to the dependency graph of kept tensors, if this is a step that it is made from: the first one that
-        calls its modules in this way. To be called after `source` was attached, and while both are alive.
+        This adds an edge to the dependency graph of kept tensors, if the graph is made from this step: the first one
+        that calls its modules in this way. Call it after `source` was attached, and while both tensors are alive.
 
         Args:
             source: A tensor, or the name of a node.
             target: A tensor, or the name of a node.
 
         Raises:
-            OptionError: One is neither.
+            OptionError: One of them is neither.
         """
         for each in (source, target):
             if not isinstance(each, Tensor | str):
@@ -314,7 +316,8 @@ class Watcher:
                 act(self._pipelines[1])
             elif self._train.saw_a_step:  # before, the model may turn out to be trained in eval mode
                 self._train.note(
-                    "what is said of an evaluation is not recorded. Pass phases=('train', 'eval') to record them."
+                    "evaluations are not recorded, and neither is what the loop says about them, such as their label. "
+                    "To record them, pass phases=('train', 'eval')."
                 )
 
         self._guarded(tell, without)
@@ -376,7 +379,7 @@ class Watcher:
 
     def _why_nothing(self) -> str:
         if self._train.tracker.silence.is_over:
-            return "None of its training steps was one that log_freq selects."
+            return "log_freq selected none of its training steps. Log more often, for example with log_freq=1."
         return self._train.tracker.silence.reason()
 
     def end(self) -> None:
@@ -409,7 +412,9 @@ class Watcher:
             self._ends_in = None
 
     def finish(self, *, until: float | None = None) -> None:
-        """Remove everything from the model and write what was measured; the viewer stays. May be called again.
+        """End the watch, but keep the viewer: remove everything from the model, and write what was measured.
+
+        It does no harm to call this again.
 
         Waits until the moment `until` of the monotonic clock, by default for `timeouts.SECONDS_TO_END`.
         """
@@ -432,10 +437,10 @@ class Watcher:
             raise
 
     def close(self) -> None:
-        """Remove everything from the model, write what was measured, and stop the viewer. May be called again.
+        """End the watch: remove everything from the model, write what was measured, and stop the viewer.
 
-        Called by a signal's handler that has interrupted code of this package, it returns at once, and is done as soon
-        as that code is left.
+        It does no harm to call this again. If a signal handler that has interrupted code of this package calls it, it
+        returns at once, and the watch ends as soon as that code is left.
         """
         if self._is_put_off(self.close):
             return
@@ -447,28 +452,30 @@ class Watcher:
             try:
                 viewer.stop()
             except Exception as fault:  # must not fail the end of the user's training
-                warn(f"The viewer at {self.url} may go on until this process ends ({reason(fault)}).")
+                warn(f"The viewer at {self.url} may keep running until this process ends ({reason(fault)}).")
 
     def explore(self, inputs: Any = None, **options: Any) -> FlowSession:
-        """Explore how gradient flows in the model as it is now, between two steps; the training waits meanwhile.
+        """Explore how gradient flows in the model as it is now, between two steps. The training waits meanwhile.
 
-        Nothing of it is recorded, and the training goes on as if it had not happened.
+        Nothing of the session is recorded, and the training then goes on as if it had not happened.
 
         Args:
             inputs: A batch, as for `explore`. None: the samples that `keep=Keep(":input")` has kept of the last batch.
             options: The other parameters of `explore`. The page has the recorded runs beside it.
 
         Raises:
-            OptionError: The model cannot be explored, or was freed; or no batch is given, and none was kept.
+            OptionError: The model cannot be explored, or was deleted; or no batch is given, and none was kept.
         """
         from torchgraph_explorer.exploring.kept_batch import ADVICE, last_kept_batch
         from torchgraph_explorer.exploring.start import explore
 
         if (model := self._model()) is None:
-            raise OptionError("The model was freed, and cannot be explored any more.")
+            raise OptionError("The model was deleted, so it can no longer be explored.")
         if inputs is None:
             if self.run_dir is None:
-                raise OptionError(f"No batch was given, and none is kept: nothing is recorded to a folder. {ADVICE}")
+                raise OptionError(
+                    f"No batch was given, and none is kept, because nothing is recorded to a folder. {ADVICE}"
+                )
             inputs = last_kept_batch(self._recorded().model(self.name), model)
         if self.run_dir is not None:
             options.setdefault("logdir", self.run_dir.rpartition(os.sep)[0])
@@ -498,7 +505,9 @@ class Watcher:
         from torchgraph_explorer.record.discovery import open_record
 
         if self.run_dir is None:
-            raise OptionError("Nothing is recorded to a folder that could be shown. Add 'record' to backend=.")
+            raise OptionError(
+                "There is nothing to show, because nothing is recorded to a folder. Add 'record' to backend=."
+            )
         return open_record(self.run_dir)
 
     def __enter__(self) -> Watcher:

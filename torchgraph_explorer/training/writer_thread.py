@@ -296,8 +296,7 @@ class WriterThread:
         self._thread.join(max(0.0, until - monotonic()))
         if self._thread.is_alive():
             self._warn(
-                f"The end of the record is missing: writing did not come to an end within "
-                f"{timeouts.SECONDS_TO_END:g} s."
+                f"The end of the record is missing: writing did not finish within {timeouts.SECONDS_TO_END:g} s."
             )
 
     def _run(self, session: Session) -> None:

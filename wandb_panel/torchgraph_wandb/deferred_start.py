@@ -37,7 +37,7 @@ class DeferredSink:
         self._sink: Sink | None = None
         self._kept: dict[type, Record] = {}
         self._found: list[Sequence[Finding]] = []
-        self.introduction = "W&B: no run is active. The panels will be in the first one that begins (wandb.init())."
+        self.introduction = "W&B: no run is active. The panels will be in the first run that begins (wandb.init())."
 
     def watched_by(self, watcher: Any) -> None:
         """Finish the watch before the W&B run ends, once there is a run."""
@@ -62,7 +62,7 @@ class DeferredSink:
             self._begin()
         elif isinstance(record, Finished) and Frame in self._kept:
             info(
-                f"{self._context.model_name}: no W&B run began while it was watched, so that nothing was logged there. "
+                f"{self._context.model_name}: no W&B run began while it was watched, so nothing was logged to W&B. "
                 f"The record is in {self._context.run_dir}."
             )
 

@@ -71,7 +71,9 @@ def _look_up(path: RunPath) -> tuple[Any, list[LoggedModel]]:
     except Exception as fault:  # wandb raises what its service, its transport and its server do
         raise NotFoundError(f"The W&B run {path} cannot be read: {fault}.") from fault
     if not charted:
-        raise NotFoundError(f"The W&B run {path} holds nothing of ours. It is logged by watch(model, backend='wandb').")
+        raise NotFoundError(
+            f"The W&B run {path} has no panels of torchgraph explorer. watch(model, backend='wandb') logs them."
+        )
     return run, charted
 
 

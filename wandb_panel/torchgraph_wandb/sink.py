@@ -62,7 +62,9 @@ def open_sink(context: SinkContext) -> Sink:
     if run is None:
         return DeferredSink(context, open_sink, _before_end)
     if not all(hasattr(run, part) for part in ("log", "id", "finish")):
-        raise OptionError(f"run={run!r} is no W&B run. Pass what wandb.init() returned, or the name of a run folder.")
+        raise OptionError(
+            f"run={run!r} is not a W&B run. Pass what wandb.init() returned, or the name of a run folder."
+        )
     if _is_over(run):
         raise OptionError(
             f"The W&B run {run.id} is finished; nothing can be logged to it. Begin another one with wandb.init(), and "
@@ -143,7 +145,7 @@ class WandbSink:
 
     def _report_fault(self, fault: Exception) -> None:
         """W&B raised: the panels stay as they are until the end, where they are updated once more."""
-        warn(f"{self._model}: the W&B chart is not kept up to date any more ({reason(fault)}).")
+        warn(f"{self._model}: the W&B chart is no longer kept up to date ({reason(fault)}).")
 
     def _end(self) -> None:
         """Log everything that is recorded."""
@@ -239,8 +241,8 @@ class PresetPublisher:
 def _advise_offline(owner: PresetOwner, *, known: bool) -> None:
     if not owner.entity:
         info(
-            "W&B is offline and does not say whose the run will be, so that its chart cannot be named. The page will "
-            "be there. For the chart too, pass wandb.init(entity=...)."
+            "W&B is offline and does not say which entity the run will belong to, so its chart is missing. The page is "
+            "logged. To log the chart, too, pass wandb.init(entity=...)."
         )
     elif not known:
         info(

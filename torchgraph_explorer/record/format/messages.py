@@ -78,7 +78,7 @@ def session_value(message: pb.Session) -> Session:
     """
     share = message.reject_outlier_proportion
     if not 0 <= share <= 1:
-        raise DamageError(f"reject_outlier_proportion is {share!r}, which is no share")
+        raise DamageError(f"reject_outlier_proportion is {share!r}, which is not a share")
     return Session(
         id=message.id,
         model=message.model,

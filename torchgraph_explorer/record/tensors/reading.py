@@ -392,6 +392,6 @@ def _kept_there(key: SeriesKey, layout: Iterable[SeriesKey]) -> str:
     """Series that were kept: those of the same module first."""
     known = sorted(layout, key=lambda one: (one[0] != key[0], one[2] != key[2], one[4] != key[4]))
     if not known:
-        return "Nothing else was."
+        return "Nothing else was kept there."
     named = "; ".join(f"{module}:{role} {path} {kind}" for module, _, role, path, kind in known[:_NAMED])
-    return f"Kept were: {named}{'; …' if len(known) > _NAMED else ''}."
+    return f"These were kept: {named}{'; …' if len(known) > _NAMED else ''}."
