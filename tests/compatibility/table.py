@@ -45,8 +45,8 @@ THOROUGH = {AWKWARD: (0, 3), "autograd: activation checkpointing": (3,)}
 """Cases that are run with a fault in every function they call, after so many calls that go well."""
 
 FURTHER = (
-    "precision and loops: a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step",
-    "precision and loops: an optimizer that watch() is told of: Adam, foreach",
+    "precision and loops: watch(optimizer=, scaler=) with a GradScaler, clipping and a skipped step",
+    "precision and loops: watch(optimizer=) with Adam, foreach",
     "precision and loops: evaluations recorded as a phase of their own",
     "precision and loops: every third step logged",
     "precision and loops: what calls cost is recorded",

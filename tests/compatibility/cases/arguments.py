@@ -127,7 +127,7 @@ def _() -> Any:
     return module(outer, a=nn.Linear(6, 3)), _x()
 
 
-@case("a default dict, which is not to grow by being looked at")
+@case("a default dict, which must not grow by being looked at")
 def _() -> Any:
     def outer(self: Any, x: Tensor) -> Any:
         found = self.inner(x)
@@ -185,7 +185,7 @@ def _() -> Any:
     return module(outer, inner=module(inner, a=nn.Linear(6, 3))), _x()
 
 
-@case("a generator, which is not to be used up")
+@case("a generator, which must not be used up")
 def _() -> Any:
     def outer(self: Any, x: Tensor) -> Tensor:
         return torch.stack(list(self.inner(iter([x, x * 2])))).sum(0)

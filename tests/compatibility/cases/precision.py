@@ -72,7 +72,7 @@ def _() -> Any:
     return Training(model, step, [optimizer])
 
 
-@case("a GradScaler that watch() is told of, as of the optimizer, clipping and a skipped step", steps=6)
+@case("watch(optimizer=, scaler=) with a GradScaler, clipping and a skipped step", steps=6)
 def _() -> Any:
     model = _net()
     optimizer = sgd(model.parameters())
@@ -178,7 +178,7 @@ TOLD: dict[str, Any] = {
 
 for _name, _make in TOLD.items():
 
-    @case(f"an optimizer that watch() is told of: {_name}")
+    @case(f"watch(optimizer=) with {_name}")
     def _(make: Any = _make) -> Any:
         model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
         optimizer = make(model.parameters())
