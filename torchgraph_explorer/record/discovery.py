@@ -92,7 +92,7 @@ def open_record(path: str | os.PathLike[str]) -> RunRecord:
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
-        RecordError: It is no run, or a newer release wrote it.
+        RecordError: It is not a run, or a newer release wrote it.
     """
     folder, name, found = find_run(path)
     return RunRecord(folder, name=name, path=found)
@@ -103,7 +103,7 @@ def find_run(path: str | os.PathLike[str]) -> RunFolder:
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
-        RecordError: It is no run.
+        RecordError: It is not a run.
     """
     place = os.fspath(path)
     folder = _folder(place)

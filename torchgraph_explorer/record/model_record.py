@@ -104,7 +104,7 @@ class ModelRecord:
 
     @property
     def session(self) -> Session:
-        """The latest of `sessions`; of ranks that train the model together, the lowest."""
+        """The latest of `sessions`. If ranks train the model together, that of the lowest rank."""
         return self._latest[0].session
 
     @property
@@ -116,7 +116,7 @@ class ModelRecord:
     def has_stopped(self) -> bool:
         """Whether the training has ended without closing the latest session: its process is gone, or all ranks' are.
 
-        False where that cannot be told: it can on the machine that trains, in the same container, and on Linux.
+        This is only known on the machine that trains, in the same container, and on Linux; elsewhere it is False.
         """
         open_ones = [one for one in self._latest if one.finished is None]
         quiet = time.time() - self._index.last_write
@@ -152,7 +152,7 @@ class ModelRecord:
 
     @property
     def clock(self) -> npt.NDArray[np.float64]:
-        """Second time axis of each frame (see `Session.clock`); NaN where there is none."""
+        """The value of each frame on the second time axis (`time_log`); NaN if there is none."""
         return np.ascontiguousarray(self._index.frames.frames["clock"])
 
     @property
@@ -163,21 +163,21 @@ class ModelRecord:
 
     @property
     def facts(self) -> tuple[StepFacts | None, ...]:
-        """How the step of each frame ended, and which passes belonged to it; None where that is not known."""
+        """How the step of each frame ended, and which passes belonged to it; None if that is not known."""
         frames = self._index.frames
         return tuple(map(frames.kinds.facts, frames.frames))
 
     @property
     def labels(self) -> tuple[str | None, ...]:
-        """The label of each frame's step, which `watcher.label` gave it; None without."""
+        """The label that `watcher.label` gave to the step of each frame; None if it gave none."""
         frames = self._index.frames
         return tuple(map(frames.label, frames.frames["label"].tolist()))
 
     @property
     def training_facts(self) -> tuple[TrainingFacts | None, ...]:
-        """What only the live training knew of the step of each frame; None where it was not recorded.
+        """What only the live training knew about the step of each frame; None if it was not recorded.
 
-        Where several ranks train the model, this is what the lowest of them knew.
+        If several ranks train the model, these are the facts of the lowest one.
         """
         frames = self._index.frames
         return tuple(map(frames.training.facts, frames.frames["training"].tolist()))
@@ -315,7 +315,7 @@ class ModelRecord:
         """Every scalar that was logged with `watcher.log`, by name, in the order of first logging.
 
         Args:
-            label: That with which they were logged; None for those without a label.
+            label: The label with which they were logged; None for scalars without a label.
         """
         return self.logged.labelled(label)
 
@@ -328,8 +328,8 @@ class ModelRecord:
         """The scalar called `name`: its steps, times and values as numpy arrays.
 
         Args:
-            name: As it was logged.
-            label: That with which it was logged; None for the values without a label.
+            name: The name with which it was logged.
+            label: The label with which it was logged; None for values without a label.
 
         Raises:
             NotFoundError: No scalar has this name and this label.
@@ -344,7 +344,7 @@ class ModelRecord:
         raise NotFoundError(f"Model {self.name!r} has no scalar {wanted}. {choices}")
 
     def scalars_elsewhere(self) -> Mapping[str, Scalar]:
-        """The scalars that the same training logged to TensorBoard or W&B, as far as their files lie with the run.
+        """The scalars that the same training logged to TensorBoard or W&B, if their files are in the folder of the run.
 
         They are placed at the steps of the record. Empty for a run at a URL.
         """
@@ -352,7 +352,7 @@ class ModelRecord:
 
     @property
     def step_notes(self) -> tuple[StepNote, ...]:
-        """What was noted with `watcher.note`, in the order of steps."""
+        """The sentences of `watcher.note`, in the order of steps."""
         return self.logged.notes
 
     @property
@@ -371,10 +371,10 @@ class ModelRecord:
         return tuple(one.found.time for one in self._index.sessions.values() if one.found is not None)
 
     def statistics(self, frames: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """The statistics of every series at some `frames`, `[STATISTICS, frames, series]`.
+        """The statistics of every series at some `frames`, as an array `[STATISTICS, frames, series]`.
 
-        NaN where a frame lacks a series or has it damaged. Reads about 60 bytes a tensor and frame, and takes 48 bytes
-        of memory a series and frame.
+        NaN if a frame lacks a series, or if it is damaged there. Reads about 60 bytes a tensor and frame, and takes 48
+        bytes of memory a series and frame.
 
         Raises:
             NotFoundError: There is no such frame.
@@ -411,7 +411,7 @@ class ModelRecord:
 
     @property
     def kept(self) -> Kept:
-        """The steps and series of which tensors were kept whole, as of now.
+        """Which steps and series of tensors were kept whole, as of now.
 
         Raises:
             RecordError: The run is gone, or a newer release wrote in it.
@@ -466,12 +466,12 @@ class ModelRecord:
     def tensor(
         self, series: int | Series, step: int, *, rank: int | None = None, most_bytes: int | None = None, loss: str = ""
     ) -> KeptTensor:
-        """What was kept of a tensor at one step, of those in `kept`.
+        """Read what was kept of a tensor at one step; `kept` says what there is.
 
-        Of a series of values, `gradient` is the gradient, and `gradients` are those of the backward passes that were
-        given a name. Where several ranks train the model, each keeps samples of its own; without `rank`, those of the
-        lowest one are read. With `most_bytes`, a tensor that takes more is refused before it is read, and no gradient
-        is read. Of a series of gradients, `loss` is the name of the backward pass.
+        If the series is one of values, the result has its `gradient`, and `gradients` for backward passes that were
+        given a name. If it is one of gradients, `loss` is the name of the backward pass. If several ranks train the
+        model, each keeps samples of its own; without `rank`, those of the lowest one are read. With `most_bytes`, a
+        tensor that takes more is refused before it is read, and no gradient is read.
 
         Raises:
             NotFoundError: There is no such series, or it was not kept at this step.
