@@ -69,6 +69,19 @@ def test_an_address_typed_into_an_open_page_is_followed(viewer: Viewer, digits: 
     expect(viewer.readout).to_contain_text("step 3")
 
 
+def test_back_leads_to_the_page_and_the_run_of_before(viewer: Viewer, digits: str, scalars: str) -> None:
+    viewer.open(digits)
+    expect_open(viewer, "DigitsNet")
+    viewer.page.get_by_role("combobox", name="Page").select_option(label="Network")
+    viewer.page.wait_for_url("**view=network*")
+    viewer.choose("Run", scalars)
+    viewer.page.wait_for_url("**run=scalars*")
+    viewer.page.go_back()
+    viewer.page.wait_for_url(f"**run={digits}*view=network*")
+    viewer.page.go_back()
+    expect_open(viewer, "DigitsNet")
+
+
 def test_an_address_that_makes_no_sense_still_opens_the_viewer(viewer: Viewer, digits: str) -> None:
     viewer.open(
         digits, inside="nowhere#9", selected="gone#0", pin=["0.gone#0", "x"], step="soon", mode="pie", theme="pink"

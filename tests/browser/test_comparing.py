@@ -79,6 +79,9 @@ def test_all_runs_that_match_are_compared_while_that_is_chosen(viewer: Viewer, s
     expect(column(viewer).locator(".run-label")).to_have_text(
         ["base", re.compile("other|sparse"), re.compile("other|sparse")]
     )
+    expect_link(viewer, "match=", times=1)
+    viewer.page.reload()  # as one who follows the link
+    expect(column(viewer).locator(".run-label")).to_have_count(3)
     viewer.page.get_by_role("searchbox").fill("")
 
 

@@ -5,6 +5,7 @@ import {changedOptions, decode, encode} from '../src/view/state/address';
 import type {Choices} from '../src/view/state/address';
 
 const NOTHING: Choices = {
+  runFilter: '',
   run: null,
   model: null,
   graph: null,
@@ -34,6 +35,7 @@ const NOTHING: Choices = {
 };
 
 const EVERYTHING: Choices = {
+  runFilter: 'lr=(0.1|1)$ & more',
   run: 'sweep/lr=0.1 & more',
   model: 'generator',
   graph: 0,

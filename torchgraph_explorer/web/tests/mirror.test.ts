@@ -57,6 +57,7 @@ async function opened(hash: string) {
     entries,
     choose: (inside: string) => settle(() => (store.insideKey.value = inside)),
     pin: () => settle(() => store.pin('x#0')),
+    set: (change: (chosen: typeof store) => void) => settle(() => change(store)),
     shown: () => ({inside: store.insideKey.value, pins: store.pins.value.length, run: store.run.value}),
   };
 }
@@ -89,6 +90,24 @@ describe('back and forward', () => {
     expect(shown()).toEqual({inside: null, pins: 1, run: 'r'});
     expect(entries.hash).toContain('pin=');
   });
+});
+
+test('back leads to the page, the model and the run of before, and the first run that is shown is no entry', async () => {
+  const {entries, pin, set} = await opened('');
+  set(({run, model}) => ((run.value = 'first'), (model.value = 'net')));
+  expect(entries.count).toBe(1);
+  set(({view}) => (view.value = 'tensors'));
+  set(({run}) => (run.value = 'second'));
+  pin();
+  set(({model}) => (model.value = 'head'));
+  const seen = [-1, -1, -1].map((by) => {
+    entries.go(by);
+    let text = '';
+    set(({run, model, view, pins}) => (text = [run.value, model.value, view.value, pins.value.length].join(' ')));
+    return text;
+  });
+  expect(seen).toEqual(['second net tensors 1', 'first net tensors 1', 'first net graph 1']);
+  expect(entries.count).toBe(4);
 });
 
 test('an address that is typed into an open page is followed in full, and so is the way back', async () => {

@@ -11,7 +11,7 @@ import {isSame, MOST_RUNS} from '../../comparison/choice';
 import {giveFocus} from '../controls/focus';
 import {IconButton} from '../controls/Icon';
 import * as choices from '../state/choices';
-import {offeredRuns, runFilter} from '../state/runFilter';
+import {offeredRuns} from '../state/runFilter';
 import {runs as known} from '../state/runs';
 import {RunChip} from './RunChip';
 import {change, chosenOthers, modelOf, toggleRun} from './state';
@@ -67,8 +67,8 @@ function Box(): JSX.Element {
             aria-label="Filter the runs by a regular expression"
             placeholder="Filter runs"
             spellcheck={false}
-            value={runFilter.value}
-            onInput={(event) => (runFilter.value = event.currentTarget.value)}
+            value={choices.runFilter.value}
+            onInput={(event) => (choices.runFilter.value = event.currentTarget.value)}
           />
           <label title={`All runs that match, now and later; at most ${MOST_RUNS}`}>
             <input type="checkbox" checked={isAll} onChange={() => change(isAll ? {isAll: false, runs: chosenOthers.peek()} : {isAll: true})} /> all that match

@@ -23,7 +23,7 @@ import {settingOf} from '../panels/setting';
 import {timesOf} from '../state/axis';
 import * as choices from '../state/choices';
 import {mostBins} from '../state/room';
-import {filtered, runFilter} from '../state/runFilter';
+import {filtered} from '../state/runFilter';
 import {runs as known} from '../state/runs';
 import * as shown from '../state/shown';
 
@@ -62,7 +62,7 @@ const opened = signal<ReadonlyMap<string, Opened>>(new Map());
 export const chosenOthers: ReadonlySignal<readonly ComparedRun[]> = computed(() => {
   const {runs, isAll} = choices.comparison.value;
   const main = {run: choices.run.value ?? '', model: choices.model.value ?? ''};
-  const all = isAll ? runsMatching(known.value ?? [], main.model, runFilter.value) : filtered(runs, hostRunFilter.value).runs;
+  const all = isAll ? runsMatching(known.value ?? [], main.model, choices.runFilter.value) : filtered(runs, hostRunFilter.value).runs;
   return all.filter((one) => !isSame(one, main));
 });
 

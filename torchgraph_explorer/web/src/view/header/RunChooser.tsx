@@ -3,7 +3,7 @@
 import './RunChooser.css';
 
 import {openModel} from '../state/live';
-import {offeredRuns, runFilter} from '../state/runFilter';
+import {offeredRuns} from '../state/runFilter';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
 import {Select} from '../controls/Select';
@@ -16,7 +16,7 @@ export function RunChooser() {
   const offered = runs.map(({run, error}) => ({value: run, label: error ? `${run} (damaged)` : run}));
   return (
     <>
-      {(all.length > 1 || runFilter.value !== '') && <RunFilter count={runs.length} total={all.length} problem={problem} />}
+      {(all.length > 1 || choices.runFilter.value !== '') && <RunFilter count={runs.length} total={all.length} problem={problem} />}
       <Select label="Run" value={current} options={withCurrent(offered, current, all)} onChoose={(run) => openModel(run, null)} />
     </>
   );
@@ -40,8 +40,8 @@ function RunFilter({count, total, problem}: {count: number; total: number; probl
         title={`Filter the runs by a regular expression: ${count} of ${total} match. Enter shows the first.`}
         placeholder="Filter runs"
         spellcheck={false}
-        value={runFilter.value}
-        onInput={(event) => (runFilter.value = event.currentTarget.value)}
+        value={choices.runFilter.value}
+        onInput={(event) => (choices.runFilter.value = event.currentTarget.value)}
         onKeyDown={keys}
       />
       <span id="run-filter-problem" class="run-filter-problem" role="status">
@@ -53,7 +53,7 @@ function RunFilter({count, total, problem}: {count: number; total: number; probl
 
 function keys(event: KeyboardEvent): void {
   const [first] = offeredRuns.value.runs;
-  if (event.key === 'Escape') runFilter.value = '';
+  if (event.key === 'Escape') choices.runFilter.value = '';
   else if (event.key === 'Enter' && first !== undefined) openModel(first.run, null);
   else return;
   event.preventDefault();

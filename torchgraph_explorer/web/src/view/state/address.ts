@@ -13,6 +13,8 @@ import type {Pin, Theme} from './choices';
 
 /** Everything chosen. */
 export interface Choices {
+  /** Narrows the list of runs, and with it those that are compared if all that match are. */
+  runFilter: string;
   run: string | null;
   model: string | null;
   /** Null leaves it to the step. */
@@ -67,6 +69,7 @@ const THEMES: readonly string[] = ['auto', 'light', 'dark'];
 /** The fragment, without `#`; what is as by default is left out. */
 export function encode(choices: Choices): string {
   const query = new URLSearchParams();
+  if (choices.runFilter !== '') query.set('match', choices.runFilter);
   for (const name of ['run', 'model', 'inside', 'selected', 'optimizer', 'curve', 'finding'] as const) {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
@@ -97,6 +100,7 @@ export function decode(fragment: string): Choices {
   const query = new URLSearchParams(fragment.replace(/^#/, ''));
   const theme = query.get('theme') ?? 'auto';
   return {
+    runFilter: query.get('match') ?? '',
     run: query.get('run'),
     model: query.get('model'),
     graph: numberIn(query.get('graph'), 0, Number.MAX_SAFE_INTEGER),

@@ -23,6 +23,8 @@ export interface Pin {
 
 const PIN_COLOURS = 8;
 
+/** Narrows the list of runs: a regular expression, capitals or not; empty lets every run through. */
+export const runFilter: Signal<string> = signal('');
 export const run: Signal<string | null> = signal(null);
 export const model: Signal<string | null> = signal(null);
 /** The graph to show; null leaves it to the step. */

@@ -9,7 +9,7 @@ import {updateCompared} from '../comparison/state';
 import {hasFlow} from '../flow/state';
 import {ownViews} from '../own/views';
 import * as choices from './choices';
-import {filtered, runFilter} from './runFilter';
+import {filtered} from './runFilter';
 import {chosenRun, connection, logdir, problem, retryAt, runs} from './runs';
 import type {Connection} from './runs';
 import * as shown from './shown';
@@ -51,7 +51,7 @@ function followHostFilter(): void {
   const filter = hostRunFilter.value;
   if (filter === followedFilter) return;
   followedFilter = filter;
-  runFilter.value = filter;
+  choices.runFilter.value = filter;
   const matching = filtered(runs.peek() ?? [], filter).runs;
   const [first] = matching;
   if (first !== undefined && choices.run.peek() !== null && !matching.some(({run}) => run === choices.run.peek())) openModel(first.run, null);
@@ -126,7 +126,7 @@ function showRuns({logdir: folder, runs: found, flow, views = []}: Runs): void {
     logdir.value = folder;
     if (JSON.stringify(runs.value) !== JSON.stringify(found)) runs.value = found;
     const chosen = choices.run.value;
-    const run = chosen === null ? (filtered(found, runFilter.peek()).runs[0] ?? found[0]) : found.find((one) => one.run === chosen);
+    const run = chosen === null ? (filtered(found, choices.runFilter.peek()).runs[0] ?? found[0]) : found.find((one) => one.run === chosen);
     if (!run) return;
     choices.run.value = run.run;
     if (choices.model.value === null) choices.model.value = run.models[0] ?? null;

@@ -8,29 +8,43 @@ import * as chosen from './choices';
 
 const SETTLE_MS = 150;
 
-/** Reads the address once and from then on mirrors what is chosen. Opening a call makes an entry in the history. */
+/** Reads the address once and from then on mirrors what is chosen. Going elsewhere (see `Place`) makes an entry in the history. */
 export function startMirror(): void {
   adopt(decode(location.hash));
   let visit: unknown = history.state ?? newVisit();
-  let open = chosen.insideKey.value;
+  let here = placeOf(choices());
   let timer: ReturnType<typeof setTimeout> | undefined;
   put(location.href, 'replaceState', visit);
   window.addEventListener('popstate', ({state}) => {
     const wanted = decode(location.hash);
     const isOfVisit = state === visit;
     visit = state ?? newVisit();
-    open = wanted.inside; // which has its entry
+    here = placeOf(wanted); // which has its entry
     (isOfVisit ? lead : adopt)(wanted);
     write(encode(choices()), 'replaceState', visit);
   });
   effect(() => {
-    const fragment = encode(choices());
-    const isOpened = chosen.insideKey.value !== open;
-    open = chosen.insideKey.value;
+    const now = choices();
+    const fragment = encode(now);
+    const isElsewhere = hasMoved(here, now);
+    here = placeOf(now);
     clearTimeout(timer);
-    if (isOpened) write(fragment, 'pushState', visit);
+    if (isElsewhere) write(fragment, 'pushState', visit);
     else timer = setTimeout(() => write(fragment, 'replaceState', visit), SETTLE_MS);
   });
+}
+
+/** Where one is: a call that is open, of a model of a run, or another page of that. */
+type Place = Pick<Choices, 'run' | 'model' | 'view' | 'inside'>;
+
+function placeOf({run, model, view, inside}: Choices): Place {
+  return {run, model, view, inside};
+}
+
+/** The user has gone elsewhere. The first run and model are not chosen by the user. */
+function hasMoved(before: Place, now: Place): boolean {
+  const {run, model, view, inside} = before;
+  return inside !== now.inside || view !== now.view || (run !== null && run !== now.run) || (model !== null && model !== now.model);
 }
 
 /** What marks all entries since an address was typed in or followed. That one has no mark at first. */
@@ -51,9 +65,17 @@ function put(address: string, how: 'pushState' | 'replaceState', visit: unknown)
   }
 }
 
-/** Back and forward lead in and out of calls; within a visit they do not undo pins or options. */
-function lead({inside, selected}: Choices): void {
+/** Back and forward lead to other places; within a visit they do not undo pins or options. */
+function lead({run, model, graph, optimizer, view, inside, selected}: Choices): void {
+  const isOfOther = run !== chosen.run.value || model !== chosen.model.value;
   batch(() => {
+    if (isOfOther) {
+      chosen.run.value = run;
+      chosen.model.value = model;
+      chosen.graphChoice.value = graph;
+      chosen.optimizer.value = optimizer;
+    }
+    chosen.view.value = view;
     chosen.insideKey.value = inside;
     chosen.selected.value = selected;
   });
@@ -61,6 +83,7 @@ function lead({inside, selected}: Choices): void {
 
 function choices(): Choices {
   return {
+    runFilter: chosen.runFilter.value,
     run: chosen.run.value,
     model: chosen.model.value,
     graph: chosen.graphChoice.value,
@@ -92,6 +115,7 @@ function choices(): Choices {
 
 function adopt(choices: Choices): void {
   batch(() => {
+    chosen.runFilter.value = choices.runFilter;
     chosen.run.value = choices.run;
     chosen.model.value = choices.model;
     chosen.graphChoice.value = choices.graph;

@@ -1,11 +1,9 @@
 /** Which runs the chooser offers: those whose names match what was typed, or TensorBoard's filter of runs. */
 
-import {computed, signal} from '@preact/signals';
+import {computed} from '@preact/signals';
 import {LONGEST_TEXT, patternOf} from '../../graph/pattern';
+import {runFilter} from './choices';
 import {runs} from './runs';
-
-/** A regular expression, capitals or not; empty lets every run through. */
-export const runFilter = signal('');
 
 interface Filtered<Run> {
   runs: readonly Run[];
