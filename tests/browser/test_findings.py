@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.page import Viewer, expect_open, expect_painted, expect_soon
+from tests.browser.page import Viewer, expect_open, expect_painted, expect_soon, expect_true
 from tests.browser.runs import DEAD_FROM, NAN_FROM, ROUNDS, record_gan
 from tests.shared import once
 from tests.tables import thinned
@@ -152,6 +152,21 @@ def test_a_click_leads_to_step_node_panel_words_and_band(viewer: Viewer, broken:
 
 def check_limit(strip: Locator, pixels: int) -> None:
     assert strip.evaluate(LIMIT_PIXELS) > pixels
+
+
+def test_the_words_of_a_finding_are_in_sight_beside_other_panels(viewer: Viewer, broken: str) -> None:
+    place = "body.1.act#0"
+    pins = [f"{at}.{key}" for at, key in enumerate(["body.0#0", "body.2#0", "body.0.fc#0", place])]
+    viewer.open(broken, pin=pins)
+    body = viewer.panel(place).locator(".panel-body")
+    expect(viewer.strips.first).to_be_visible()
+    body.evaluate("(one) => one.scrollTo({top: 400})")
+    viewer.page.locator(".panels-columns").evaluate("(one) => one.scrollTo({left: 0})")
+    unfold(viewer)
+    row(viewer, "Dead units", "body.1.act").click()
+    card = viewer.page.get_by_role("article", name="Finding: Dead units")
+    expect(card.get_by_text("Try:")).to_be_in_viewport(ratio=1)
+    expect_true(body, "(one) => one.scrollTop === 0")
 
 
 def test_the_band_of_a_statistic_is_drawn_though_the_strips_show_elements(viewer: Viewer, broken: str) -> None:

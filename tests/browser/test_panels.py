@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_true
 
 CONV = "stage2.0.conv1#0"
 
@@ -107,6 +107,20 @@ def test_many_panels_are_scrolled(viewer: Viewer, digits: str) -> None:
     expect(viewer.page.locator(".panel")).to_have_count(6)
     viewer.panel(keys[-1]).scroll_into_view_if_needed()
     expect(viewer.panel(keys[-1])).to_be_in_viewport()
+
+
+IN_SIGHT = """(panel) => {
+  const [own, pane] = [panel, panel.parentElement].map((one) => one.getBoundingClientRect());
+  return own.left >= pane.left && own.right <= pane.right;
+}"""
+
+
+def test_the_panel_of_what_is_pinned_last_is_in_sight(viewer: Viewer, digits: str) -> None:
+    pins = [f"{at}.{key}" for at, key in enumerate(["stem#0", "stage1#0", "stage2#0"])]
+    viewer.open(digits, pin=pins, selected="classifier#0")
+    expect(viewer.panels.locator("[data-pin]")).to_have_count(3)
+    viewer.page.keyboard.press("p")
+    expect_true(viewer.panel("classifier#0"), IN_SIGHT)
 
 
 def test_a_panel_says_why_a_gradient_is_missing(viewer: Viewer, digits: str) -> None:

@@ -4,8 +4,8 @@ import '../../charts/charts.css';
 
 import './panels.css';
 
-import type {JSX} from 'preact';
-import {useMemo} from 'preact/hooks';
+import type {JSX, RefObject} from 'preact';
+import {useEffect, useMemo, useRef} from 'preact/hooks';
 
 import type {Histories} from '../../model/histories';
 import {parseKey} from '../../graph/keys';
@@ -28,6 +28,7 @@ import {settingOf} from './setting';
 
 /** Of a panel and the gap beside it. */
 const LEAST_PX = 300;
+const GAP_PX = 8;
 
 /** Columns of pinned nodes side by side, scrolled when they do not fit; without them, panels below each other when they do not fit. */
 export function Panels(): JSX.Element {
@@ -35,13 +36,15 @@ export function Panels(): JSX.Element {
   const model = shown.model.value;
   const setting = useMemo(() => model && settingOf(model), [model]);
   const names = columnNames(pins);
+  const columns = useRef<HTMLDivElement>(null);
+  useColumnInSight(columns, pins);
   const count = [isComparing, isXrayShown, areScalarsShown].filter((one) => one.value).length;
   const isStack = pins.length === 0 && (!isComparing.value || arrangement.value.panelsWidth < count * LEAST_PX + 8);
   return (
     <div class="panels">
       {model && <Problem histories={model.histories} />}
       {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
-      <div class={isStack ? 'panels-stack' : 'panels-columns'}>
+      <div ref={columns} class={isStack ? 'panels-stack' : 'panels-columns'}>
         {isComparing.value && <RunsColumn />}
         {model && isXrayShown.value && <XrayPanel model={model} />}
         {model && areScalarsShown.value && <Scalars key={JSON.stringify(model.name)} model={model} />}
@@ -52,6 +55,31 @@ export function Panels(): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** Brings the column of a node into sight when it is pinned, and the one that tells the chosen finding. */
+function useColumnInSight(columns: RefObject<HTMLDivElement>, pins: readonly Pin[]): void {
+  const before = useRef(pins.length);
+  const finding = panelOfChosen.value === null ? null : choices.finding.value;
+  useEffect(() => {
+    const isAdded = pins.length > before.current;
+    before.current = pins.length;
+    if (isAdded) bringIntoSight(columns.current, pins.at(-1)!.key);
+  }, [pins.length]);
+  useEffect(() => {
+    if (finding === null) return;
+    bringIntoSight(columns.current, panelOfChosen.value!)?.querySelector('.panel-body')?.scrollTo({top: 0});
+  }, [finding]);
+}
+
+/** Scrolls as little as shows the whole column, or its left side where it is wider than the pane. */
+function bringIntoSight(pane: HTMLDivElement | null, key: string): HTMLElement | null {
+  const column = pane?.querySelector<HTMLElement>(`[data-pin="${CSS.escape(key)}"]`) ?? null;
+  if (pane === null || column === null) return null;
+  const [left, right] = [column.offsetLeft - GAP_PX, column.offsetLeft + column.offsetWidth + GAP_PX];
+  if (right > pane.scrollLeft + pane.clientWidth) pane.scrollLeft = right - pane.clientWidth;
+  if (left < pane.scrollLeft) pane.scrollLeft = left;
+  return column;
 }
 
 /** What tells columns apart: not the call that is shown, since one may choose another in its column. */
