@@ -1,12 +1,12 @@
 /** Numbers and counts as short texts, with a true minus sign. */
 
-/** Two to four significant digits: `0.0312`, `1.2e−7`, `12350` of 12345, `–` for what is not a number. */
+/** Two or three significant digits, or a whole number: `0.0312`, `1.2e−7`, `18768`, `–` for what is not a number. */
 export function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? '–' : value > 0 ? '∞' : '−∞';
   const size = Math.abs(value);
   if (size === 0) return '0';
   if (size < 1e-2 || size >= 1e6) return value.toExponential(1).replace('-', '−').replace('e+', 'e').replace('e-', 'e−');
-  return String(Number(value.toPrecision(size >= 1000 ? 4 : 3))).replace('-', '−');
+  return String(size >= 1000 ? Math.round(value) : Number(value.toPrecision(3))).replace('-', '−');
 }
 
 /** A range of numbers, with as many digits as tell its ends apart: `0.4001 to 0.4003`; one number if they are equal. */

@@ -34,9 +34,10 @@ export function stepNumbers(steps: readonly number[]): string[] {
   return steps.map(isShort ? formatCount : inFull);
 }
 
-/** The clock values of an axis: short if that tells each of them exactly, else in full. */
+/** The clock values of an axis: short if that tells each of them exactly, else in full with thousands apart. */
 export function clockNumbers(values: readonly number[]): string[] {
-  const isShort = values.every((value) => Number(formatNumber(value).replaceAll('−', '-')) === value);
+  const areApart = values.some((value) => Math.abs(value) >= 1000 && Math.abs(value) < 1e6);
+  const isShort = !areApart && values.every((value) => Number(formatNumber(value).replaceAll('−', '-')) === value);
   return values.map(isShort ? formatNumber : inFull);
 }
 
