@@ -1,7 +1,10 @@
 /** One tensor of all calls of a module at one step: its mean as a line, its spread as bands. Pixels of a box, y downwards. */
 
+import type {CallsHistogram} from '../api/xray';
+import {formatNumber} from '../numberText';
 import type {Row} from '../statistics';
 import {nonfinite} from '../statistics';
+import {percent} from './format';
 
 /** What is known of one call; without a row, nothing. */
 export interface CallRow {
@@ -55,6 +58,13 @@ export function overCalls(calls: readonly CallRow[], isPositive: boolean): OverC
 /** Where the middle of call number `at` stands. */
 export function xOf(at: number, count: number): number {
   return (BOX.width * (at + 0.5)) / Math.max(1, count);
+}
+
+/** `from −0.4 to 0.5`; where the histogram leaves out the extreme elements, how many these are. */
+export function rangeText({elements, low, high, counts}: Pick<CallsHistogram, 'elements' | 'low' | 'high' | 'counts'>): string {
+  const beyond = Math.round(elements - counts.reduce((sum, count) => sum + count, 0));
+  const range = `${formatNumber(low)} to ${formatNumber(high)}`;
+  return beyond > 0 ? `drawn from ${range}; ${percent(beyond, elements)} lie beyond` : `from ${range}`;
 }
 
 function share(value: number, low: number, high: number, isLog: boolean): number {

@@ -9,7 +9,7 @@ import {useMemo} from 'preact/hooks';
 import {answers, page} from '../../api/client';
 import {STATISTICS} from '../../api/types';
 import type {SeriesInfo} from '../../api/types';
-import {BOX, overCalls, xOf} from '../../charts/overCalls';
+import {BOX, overCalls, rangeText, xOf} from '../../charts/overCalls';
 import type {CallRow} from '../../charts/overCalls';
 import type {Model} from '../../model/model';
 import {formatNumber} from '../../numberText';
@@ -65,6 +65,10 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
           onPointerLeave={() => (pointed.value = null)}
         />
       </div>
+      <p class="calls-axis" aria-hidden="true">
+        <span>call 1</span>
+        <span>{calls.length.toLocaleString('en')}</span>
+      </p>
       <p class="calls-facts">{callText(calls[at])}</p>
       <Together model={model} series={series} step={statistics?.step ?? null} name={name} />
     </figure>
@@ -78,10 +82,10 @@ function Together({model, series, step, name}: {model: Model; series: SeriesInfo
   const {value, problem, isCurrent} = useAnswer(key, (abort) => answers.calls(model.name, series, step!, abort));
   if (isCurrent && problem !== null) return <p class="calls-facts" role="status">{`All calls together could not be fetched: ${problem}`}</p>;
   if (!isCurrent || value === null || value.counts.length === 0) return null;
-  const {calls, elements, low, high, counts} = value;
+  const {calls, elements, counts} = value;
   const most = Math.max(...counts);
   const width = BOX.width / counts.length;
-  const text = `${elements.toLocaleString('en')} elements of ${calls.toLocaleString('en')} calls, from ${formatNumber(low)} to ${formatNumber(high)}`;
+  const text = `${elements.toLocaleString('en')} elements of ${calls.toLocaleString('en')} calls, ${rangeText(value)}`;
   return (
     <div class="calls-together">
       <svg viewBox={`0 0 ${BOX.width} ${BOX.height}`} preserveAspectRatio="none" role="img" aria-label={`${name}, histogram of all calls: ${text}`}>
