@@ -485,7 +485,8 @@ def test_the_dependency_graph_leads_to_tensors_and_shows_paths(viewer: Viewer, d
     nodes = viewer.page.get_by_role("group", name="Dependency graph of tensors").get_by_role("button")
     expect(nodes).to_have_count(5)
     expect(viewer.page.locator(".dependencies-link")).to_have_count(3)
-    expect(nodes.filter(has_text="unused")).to_have_attribute("aria-label", "spare:param, parameter, unused")
+    dead_end = "spare:param, parameter, nothing that is named here is computed from it"
+    expect(nodes.filter(has_text="no link")).to_have_attribute("aria-label", dead_end)
     viewer.page.get_by_role("button", name="x, input").click()
     expect(viewer.page.locator(".dependencies-link")).to_have_count(1)
     nodes.filter(has_text="loss").click(modifiers=["Shift"])

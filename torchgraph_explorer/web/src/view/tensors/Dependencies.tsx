@@ -19,7 +19,7 @@ import {useSize} from '../useSize';
 import {useGraph} from './parts';
 import * as store from './store';
 
-const UNUSED_PX = 44;
+const DEAD_END_PX = 48;
 
 export function Dependencies(): JSX.Element {
   const step = store.step.value ?? store.kept.value.steps.at(-1) ?? null;
@@ -242,12 +242,12 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
   const {key, name, kind, call, tensors} = graph.nodes[number]!;
   const {x, y} = drawing.places[number]!;
   const [before, after] = [links.before[number]!, links.after[number]!];
-  const isUnused = kind === 'parameter' && after.size === 0 && graph.edges.length > 0;
+  const isDeadEnd = kind === 'parameter' && after.size === 0 && graph.edges.length > 0;
   const isKept = tensors.some((tensor) => store.tensors.value.has(idOf(graph.tensors[tensor]!)));
   const title = call === null || call === 0 ? name : `${name} #${call + 1}`;
   const isDim = (words.trim() !== '' && !matches(name, words)) || (path !== null && !path.has(number));
   const relation = number === selected ? 'selected' : before.has(selected) ? 'successor' : after.has(selected) ? 'predecessor' : undefined;
-  const facts = [KIND_NAMES[kind], relation, isUnused && 'unused', !isKept && 'not kept'].filter(Boolean).join(', ');
+  const facts = [KIND_NAMES[kind], relation, isDeadEnd && 'nothing that is named here is computed from it', !isKept && 'not kept'].filter(Boolean).join(', ');
   const choose = (event: MouseEvent | KeyboardEvent): void => selectNode(graph, key, event.shiftKey);
   return (
     <g
@@ -269,11 +269,11 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
       <path class="dependencies-side" data-broken={before.size === 0 || undefined} d={`M0 3V${BOX.height - 3}`} />
       <path class="dependencies-side" data-broken={after.size === 0 || undefined} d={`M${BOX.width} 3V${BOX.height - 3}`} />
       <text x="8" y="16">
-        {fittingEnd(title, BOX.width - (isUnused ? UNUSED_PX : 0) - 16, {weight: 400, px: 11})}
+        {fittingEnd(title, BOX.width - (isDeadEnd ? DEAD_END_PX : 0) - 16, {weight: 400, px: 11})}
       </text>
-      {isUnused && (
-        <text class="dependencies-unused" x={BOX.width - 6} y="16" text-anchor="end">
-          unused
+      {isDeadEnd && (
+        <text class="dependencies-dead-end" x={BOX.width - 6} y="16" text-anchor="end">
+          no link
         </text>
       )}
     </g>
