@@ -103,7 +103,7 @@ def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_
     expect(part).to_have_text("BNo difference at the 16 steps that both logged.")
     viewer.button("Compare the graph with sparse").click()
     expect(part).to_contain_text(
-        "differ at step 0, the first one that both logged. The first difference is in trunk, weight"
+        "differ at step 0, the first step that both logged. The first difference is in module trunk, weight"
     )
     part.get_by_role("button", name="Go there").click()
     expect(viewer.readout).to_contain_text("step 0")

@@ -31,8 +31,8 @@ def test_it_says_what_differs(runs: list[str], capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == (
         f"a: {runs[0]}\nb: {runs[1]}\n\n"
         "Compared 6 steps that both runs logged, from 0 to 50.\n"
-        "First divergence: The runs agree up to step 20 and differ at step 30, the next one that both logged. "
-        "The first difference is in second, output: its inputs and parameters agree, but what it computes differs. "
+        "First divergence: The runs agree up to step 20 and differ at step 30, the next step that both logged. "
+        "The first difference is in module second, output: its inputs and parameters agree, what it computes differs. "
         "1 of 25 series differ at that step.\n\n"
         "Series that differ most:\n"
         "  second output value: distance 0.333, statistics 50.00% apart, since step 30\n\n"

@@ -179,28 +179,29 @@ _ROLES: Mapping[str, tuple[Role, ...]] = MappingProxyType({"input": ("input",), 
 _WORDS = MappingProxyType(
     {
         "data": "what the model is given differs",
-        "parameter": "it differs before the step begins, so the update before it, or other code, changed it",
-        "computation": "its inputs and parameters agree, but what it computes differs",
-        "gradient": "the forward pass agrees, but a gradient differs",
-        "update": "the gradients agree, but the update differs",
+        "parameter": "the parameter differs before the step, so the update before it or other code changed it",
+        "computation": "its inputs and parameters agree, what it computes differs",
+        "gradient": "the forward pass agrees, a gradient differs",
+        "update": "the gradients agree, the update differs",
     }
 )
 
 
-_FROM_THE_FIRST = "it differs before the step begins, so it began different, or was changed before"
+_FROM_THE_FIRST = "the parameter differs before the step, so it began different or was changed before"
 """Said of a parameter that differs at the first step that both logged."""
 
 
 def sentence(found: Place, series: Series, *, step: int, last_equal: int | None, is_rounding: bool) -> str:
     """A divergence in words."""
     when = (
-        f"The runs differ at step {step}, the first one that both logged"
+        f"The runs differ at step {step}, the first step that both logged"
         if last_equal is None
         else f"The runs agree up to step {last_equal} and differ at step {step}"
-        + ("" if step == last_equal + 1 else ", the next one that both logged")
+        + ("" if step == last_equal + 1 else ", the next step that both logged")
     )
     module = series.module if found.module is None else found.module
-    name = f"{module or 'the model'}, {series.path if found.module is None else f'before {series.module}'}"
-    size = ". The difference is not larger than rounding" if is_rounding else ""
+    path = series.path if found.module is None else f"before {series.module}"
+    name = f"{f'module {module}' if module else 'the model'}, {path}"
+    size = ", by no more than rounding" if is_rounding else ""
     words = _FROM_THE_FIRST if found.kind == "parameter" and last_equal is None else _WORDS[found.kind]
     return f"{when}. The first difference is {'most likely ' if found.is_guess else ''}in {name}: {words}{size}."

@@ -3,6 +3,7 @@
 import type {JSX} from 'preact';
 import type {SeriesDifference} from '../../api/types';
 import {formatNumber} from '../../numberText';
+import {TITLES} from '../panels/Chart';
 import {comparison, goToSeries} from './divergence';
 import {RunChip} from './RunChip';
 import {against} from './state';
@@ -18,13 +19,14 @@ export function MostDifferent(): JSX.Element | null {
     <div class="runs-ranked">
       <h3>
         <RunChip number={other.number} /> Series that differ most
+        <span class="dim" title="How far the histograms are apart: 0 if they are equal, near 1 if they have nothing in common">distance, 0 to 1</span>
       </h3>
       <ol>
         {different.map((one) => (
           <li key={one.series.id}>
             <button type="button" onClick={() => goToSeries(one.series, one.distance_step ?? one.first_different)} title={titleOf(one)}>
               <span>
-                {one.series.module || 'the model'} <span class="dim">{one.series.path}{one.series.kind === 'value' ? '' : `, ${one.series.kind}`}</span>
+                {one.series.module || 'the model'} <span class="dim">{one.series.path}{one.series.kind === 'value' ? '' : `, ${TITLES[one.series.kind]}`}</span>
               </span>
               <b>{one.distance === null ? '–' : formatNumber(one.distance)}</b>
             </button>
