@@ -196,6 +196,15 @@ def test_edges_are_as_wide_as_the_gradient_that_comes_back_along_them(viewer: Vi
     expect(page).to_have_url(re.compile("width=none"))
 
 
+def test_a_wide_edge_of_a_selected_node_keeps_an_arrow_as_wide(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0")
+    expect(viewer.page.locator(".selected-edges .edge")).to_have_count(2)
+    drawn = """(all) => all.map((one) => [parseFloat(one.style.strokeWidth) > 3, one.getAttribute('marker-end')])"""
+    arrows = dict(viewer.page.locator(".edge.is-selected").evaluate_all(drawn))
+    assert arrows[True] == "url(#arrow-selected-wide)"
+    expect(viewer.page.locator("#arrow-selected-wide")).to_be_attached()
+
+
 def test_the_facts_of_a_node_lead_to_the_gradient_along_its_edges(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, inside="stage2.0#0", selected="stage2.0.conv1#0")
     rows = viewer.page.locator(".edge-flows")

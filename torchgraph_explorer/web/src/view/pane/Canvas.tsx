@@ -2,6 +2,7 @@
 
 import './Canvas.css';
 
+import {Fragment} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Edge, Module, Node, PlacedEdge, PlacedNode} from '../../api/types';
 import {nodeText} from '../../graph/facts';
@@ -294,9 +295,9 @@ interface EdgePathProps {
 
 function EdgePath({placed, hasGradient, isSelected = false, isBad = false, look}: EdgePathProps) {
   const states = `${isSelected ? ' is-selected' : ''}${isBad ? ' is-bad' : ''}${look.isMissing ? ' is-missing' : ''}`;
-  const arrow = isSelected ? 'arrow-selected' : isBad ? 'arrow-bad' : isWide(look) ? 'arrow-wide' : 'arrow';
+  const arrow = `arrow${isSelected ? '-selected' : isBad ? '-bad' : ''}${isWide(look) ? '-wide' : ''}`;
   const name = `edge${hasGradient ? '' : ' no-gradient'}${states}`;
-  const points = arrow === 'arrow-wide' ? shortened(placed.points, WIDE_ARROW) : placed.points;
+  const points = isWide(look) ? shortened(placed.points, WIDE_ARROW) : placed.points;
   return <path class={name} style={widthOf(look)} d={splinePath(points)} marker-end={`url(#${arrow})`} />;
 }
 
@@ -312,10 +313,12 @@ function isWide(look: EdgeLook | undefined): boolean {
 function Definitions() {
   return (
     <defs>
-      <Arrow id="arrow" />
-      <Arrow id="arrow-selected" />
-      <Arrow id="arrow-bad" />
-      <Arrow id="arrow-wide" size={16} from={0.9} />
+      {['arrow', 'arrow-selected', 'arrow-bad'].map((id) => (
+        <Fragment key={id}>
+          <Arrow id={id} />
+          <Arrow id={`${id}-wide`} size={16} from={0.9} />
+        </Fragment>
+      ))}
       <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
         <line class="hatch-line" x1="0" y1="0" x2="0" y2="6" />
       </pattern>
