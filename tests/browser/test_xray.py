@@ -111,6 +111,18 @@ def test_a_cell_tells_module_step_and_value_and_leads_there(shown: Viewer, logdi
     expect(picture(shown)).to_be_visible()
 
 
+def test_why_there_is_no_picture_is_told_until_there_is_one(viewer: Viewer, digits: str) -> None:
+    viewer.page.route("**/api/xray*", lambda route: route.fulfill(status=503, json={"error": "Busy."}))
+    viewer.open(digits)
+    told = viewer.page.get_by_text("The x-ray could not be fetched: Busy. Trying again.")
+    expect(told).to_be_visible()
+    expect(viewer.page.locator(".xray-loss")).to_have_count(0)  # nothing tells yet which steps are in sight
+    viewer.page.unroute_all()
+    expect(picture(viewer)).to_be_visible()
+    expect(told).to_have_count(0)
+    viewer.complaints.clear()  # the refusals are on the console
+
+
 def test_modules_fold_and_unfold(shown: Viewer) -> None:
     gutter = shown.page.get_by_role("list", name="Modules of the x-ray")
     shown.page.get_by_role("button", name="Fold", exact=True).click()

@@ -26,7 +26,7 @@ const MEASURES: Record<string, string> = {
   size: 'root mean square',
   std: 'std',
   largest: 'largest magnitude',
-  mean: 'mean, in root mean squares',
+  mean: 'mean / RMS',
   zeros: 'zeros',
   nonfinite: 'NaN or infinite',
   distribution: 'distance of the histogram',

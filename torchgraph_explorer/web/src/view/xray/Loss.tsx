@@ -9,7 +9,7 @@ import {formatNumber} from '../../numberText';
 import {numberOf} from '../../model/scalars';
 import {curveName} from '../state/axis';
 import * as shown from '../state/shown';
-import {inSight} from './store';
+import {inSight, whole} from './store';
 
 export const LOSS_HEIGHT = 44;
 
@@ -32,7 +32,7 @@ function rangeText(values: Pick<ScalarValues, 'low' | 'high'>, {low, high, kind}
 export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Element | null {
   const data = shown.model.value?.scalars.data.value;
   const values = data?.values.get(numberOf(data, curveName.value));
-  if (values === undefined) return null;
+  if (values === undefined || whole.value === null) return null; // which steps are in sight is not known before the cells
   const {from, to} = inSight.value;
   const scale = wholeScale(values, shown.chart.value.curves);
   if (scale === null) return null; // nothing finite

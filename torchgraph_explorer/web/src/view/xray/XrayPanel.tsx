@@ -23,7 +23,7 @@ import {Loss} from './Loss';
 import {Marks} from './Marks';
 import {ModuleTable} from './ModuleTable';
 import {Picture, zoomBy} from './Picture';
-import {domain, follow, folded, forget, hasCells, inSight, tree, whole, xray} from './store';
+import {domain, follow, folded, forget, hasCells, inSight, problem, tree, whole, xray} from './store';
 import {foldable} from '../../xray/tree';
 
 const PAGES: Option[] = [
@@ -62,7 +62,7 @@ function Bar(): JSX.Element {
   return (
     <header class="panel-header xray-bar">
       <h3>X-ray</h3>
-      <Select label="Statistic of the x-ray" value={now?.statistic ?? ''} options={options} onChoose={(name) => (choices.xrayStatistic.value = name)} isBare />
+      {options.length > 0 && <Select label="Statistic of the x-ray" value={now?.statistic ?? ''} options={options} onChoose={(name) => (choices.xrayStatistic.value = name)} isBare />}
       {now !== null && !now.is_complete && (
         <span class="dim" role="status">
           reading …
@@ -115,7 +115,9 @@ function Body(): JSX.Element {
       <Loss width={width} gutter={gutter.value} />
       <div class="xray-room" ref={box}>
         {whole.value === null ? (
-          <p class="dim pad">Reading the run …</p>
+          <p class="dim pad" role="status">
+            {problem.value ?? 'Reading the run …'}
+          </p>
         ) : !hasCells.value ? (
           <p class="dim pad">Nothing {shown.isOver.value ? 'was recorded' : 'is recorded yet'}.</p>
         ) : (

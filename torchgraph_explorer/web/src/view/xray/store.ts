@@ -3,6 +3,7 @@
 import {batch, computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import {answers} from '../../api/client';
+import {messageOf} from '../../api/errors';
 import {latest} from '../../api/latest';
 import type {XrayAnswer} from '../../api/xray';
 import type {Model} from '../../model/model';
@@ -23,6 +24,8 @@ const AGAIN_MS = 100;
 
 /** All of time; null before the first answer. */
 export const whole: Signal<XrayAnswer | null> = signal(null);
+/** Why there is no answer, as a sentence; null after one. */
+export const problem: Signal<string | null> = signal(null);
 /** There is a picture: a module at a step. */
 export const hasCells: ReadonlySignal<boolean> = computed(() => rows.value.length > 0 && (whole.value?.first.length ?? 0) > 0);
 /** The part in sight, in finer columns; null where the whole picture tells as much. */
@@ -78,11 +81,15 @@ export function follow(model: Model): () => void {
       (abort) => answers.xray(model.name, wanted, abort),
       (answer) => {
         pause = Math.max(PAUSE.least, PAUSE.times * (performance.now() - begun));
+        problem.value = null;
         if (answer === null) return;
         whole.value = answer;
         if (!answer.is_complete) timer = setTimeout(ask, AGAIN_MS);
       },
-      () => (timer = setTimeout(ask, PAUSE.least)), // the poll says what is wrong with the server
+      (cause) => {
+        problem.value = `The x-ray could not be fetched: ${messageOf(cause)} Trying again.`;
+        timer = setTimeout(ask, PAUSE.least);
+      },
     );
   };
   const news = computed(() => JSON.stringify([model.data.value?.epoch, model.data.value?.steps.length, model.data.value?.graphs.length]));
@@ -139,7 +146,7 @@ export async function completed(ask: () => Promise<XrayAnswer | null>): Promise<
 /** Forgets what belongs to another model. */
 export function forget(): void {
   batch(() => {
-    whole.value = part.value = domain.value = null;
+    whole.value = part.value = domain.value = problem.value = null;
     folded.value = new Set();
   });
 }
