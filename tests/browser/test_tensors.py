@@ -474,9 +474,19 @@ def test_labels_categories_and_reasons_are_shown(viewer: Viewer, dependent: str)
     expect(viewer.page.get_by_text("label eval")).to_be_visible()
     viewer.choose("Label", "train")
     expect(viewer.page.get_by_text("label train · loss above 3")).to_be_visible()
-    expect(viewer.page.get_by_label("Sample", exact=True).locator("option").first).to_have_text("number 0, cat")
+    expect(viewer.page.get_by_label("Sample", exact=True).locator("option").first).to_have_text(
+        "number 0, category cat"
+    )
     rows = viewer.page.locator(".tensor-categories tbody tr")
     expect(rows).to_have_text(["cat110", "dog12.5"])
+
+
+def test_that_a_step_before_the_chosen_one_is_shown_is_said(viewer: Viewer, kept: str) -> None:
+    look(viewer, kept, WEIGHT, step=9)
+    expect(viewer.page.get_by_role("combobox", name="Step")).to_have_value("8")
+    expect(viewer.page.get_by_text("the last one before step 9")).to_be_visible()
+    viewer.slider.fill("8")
+    expect(viewer.page.get_by_text("the last one before step")).to_have_count(0)
 
 
 def test_the_dependency_graph_leads_to_tensors_and_shows_paths(viewer: Viewer, dependent: str) -> None:

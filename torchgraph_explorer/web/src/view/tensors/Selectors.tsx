@@ -61,12 +61,14 @@ export function LabelChoice(): JSX.Element | null {
   return <Stepper label="Label" value={value} options={options} onChoose={(text) => store.change({label: text === '' ? null : text.slice(1)})} keys={['(', ')']} />;
 }
 
-/** The label of the step on show, and why it was kept. */
+/** The label of the step on show, why it was kept, and that it is not the step that was chosen. */
 function StepFacts(): JSX.Element | null {
   const {steps, labels, reasons} = store.kept.value;
   const step = store.step.value;
   const label = step === null ? null : labels[steps.indexOf(step)];
-  const texts = [label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
+  const chosen = shown.step.value;
+  const isEarlier = step !== null && chosen !== null && step < chosen;
+  const texts = [isEarlier ? `the last one before step ${chosen}` : '', label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
   return texts.length === 0 ? null : <span class="tensor-reasons">{texts.join(' · ')}</span>;
 }
 

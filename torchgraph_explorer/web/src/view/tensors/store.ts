@@ -138,7 +138,7 @@ export const sampleNames: ReadonlySignal<string[]> = computed(() => {
   if (one === null) return [];
   const known = seen.value;
   const {samples, categories} = known !== null && known.step === step.value && known.samples.length > 0 ? known : one;
-  return samples.map((number, at) => [`number ${number}`, categories[at]].filter(Boolean).join(', '));
+  return samples.map((number, at) => categories[at] ? `number ${number}, category ${categories[at]}` : `number ${number}`);
 });
 
 const owns = new Map<TensorId, OwnChoice>();
