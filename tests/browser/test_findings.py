@@ -123,7 +123,7 @@ def test_root_causes_stand_first_and_what_follows_is_folded_below(viewer: Viewer
     expect(rows(viewer)).to_have_count(causes)
     expect(rows(viewer).first).to_contain_text("Input not normalised")
     expect(rows(viewer).first).to_contain_text(f"leads to {len(follows)}: ")
-    expect(viewer.page.locator(".findings-foot")).to_have_text("Found in 40 steps, 0 to 39.")
+    expect(viewer.page.locator(".findings-foot")).to_have_text("Checked: 40 steps, 0 to 39.")
     unfold(viewer)
     expect(rows(viewer)).to_have_count(causes + len(follows))
     expect(row(viewer, "NaN or infinity")).to_have_attribute("aria-level", "2")

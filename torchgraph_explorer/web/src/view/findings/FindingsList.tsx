@@ -65,17 +65,18 @@ function Nothing({found: now}: {found: Findings | null}) {
   if (now.looked_at === null) return <p class="findings-none dim">No findings: no step was recorded{shown.isOver.value ? '' : ' yet'}.</p>;
   return (
     <p class="findings-none">
-      <b>No findings</b> <span class="dim">{stepsText(now)}</span>
+      <b>No findings</b> <span class="dim">in {stepsText(now)}</span>
     </p>
   );
 }
 
-/** `in 40 steps, 0 to 39`; of a long or growing run, how many there are. */
+/** `40 steps, 0 to 39`; of a long or growing run, how many there are. */
 function stepsText({looked_at: looked, recorded}: Findings): string {
   if (looked === null) return '';
   const [steps, all] = [looked.steps.toLocaleString('en'), recorded.toLocaleString('en')];
   const which = looked.steps === recorded ? steps : `${steps} of ${all}`;
-  return `in ${which} ${recorded === 1 ? 'step' : 'steps'}, ${looked.first.toLocaleString('en')} to ${looked.last.toLocaleString('en')}`;
+  if (recorded === 1) return `step ${looked.first.toLocaleString('en')}, the only one`;
+  return `${which} steps, ${looked.first.toLocaleString('en')} to ${looked.last.toLocaleString('en')}`;
 }
 
 function Head({findings}: {findings: readonly Finding[]}) {
@@ -105,7 +106,7 @@ function Foot({found: now}: {found: Findings}) {
   const more = now.left_out > 0 ? `${now.left_out.toLocaleString('en')} more are not listed. ` : '';
   return (
     <p class="findings-foot dim">
-      {more}Found {stepsText(now)}.{now.problem && ` ${now.problem}`}
+      {more}Checked: {stepsText(now)}.{now.problem && ` ${now.problem}`}
     </p>
   );
 }
