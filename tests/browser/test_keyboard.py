@@ -101,7 +101,7 @@ def test_a_dialog_lists_the_keys_and_gives_the_focus_back(viewer: Viewer, digits
     viewer.open(digits)
     viewer.button("Keys and help").focus()
     viewer.page.keyboard.press("?")
-    expect(viewer.page.get_by_role("dialog")).to_contain_text("Open a call's inside")
+    expect(viewer.page.get_by_role("dialog")).to_contain_text("Open the inside of a call")
     viewer.page.keyboard.press("Escape")
     expect(viewer.page.get_by_role("dialog")).to_have_count(0)
     expect(viewer.button("Keys and help")).to_be_focused()

@@ -11,25 +11,56 @@ import {IconButton} from './controls/Icon';
 
 export const isHelpOpen = signal(false);
 
-const KEYS: readonly (readonly [string, string])[] = [
-  ['/', 'Search a call by name or class, or by a regular expression'],
-  ['← ↑ ↓ →', 'Select the next node'],
-  ['Enter, double click', "Open a call's inside"],
-  ['Backspace', 'Go out of it'],
-  ['P, or drag to the right', "Pin: show the node's histograms"],
-  ['F', 'Fit the graph'],
-  ['S', 'Stack equal modules, or open the stacks'],
-  ['+ −, wheel', 'Zoom'],
-  [', .', 'Step back, step forward'],
-  ['L', 'Follow the latest step'],
-  ['C', 'Compare with other runs'],
-  [PARTS.map(partKey).join(' '), `Show or hide: ${PARTS.join(', ')}`],
-  ['j k', 'Tensors: next, previous tensor'],
-  [', .  [ ]  ; \'  ( )', 'Tensors: kept step, sample, call, label, back and forth'],
-  ['g  r', 'Tensors: value or gradient, next tensor of the module'],
-  ['T', 'Light, dark or the system’s theme'],
-  ['Esc', 'Close, or select nothing'],
-  ['?', 'This help'],
+type Keys = readonly (readonly [key: string, text: string])[];
+
+const SECTIONS: readonly (readonly [title: string, keys: Keys])[] = [
+  [
+    'Everywhere',
+    [
+      ['/', 'Search a call by name or class, or by a regular expression'],
+      [', .', 'Step back, step forward'],
+      ['L', 'Follow the latest step'],
+      ['C', 'Compare with other runs'],
+      [PARTS.map(partKey).join(' '), `Show or hide: ${PARTS.join(', ')}`],
+      ['T', 'Light, dark or the system’s theme'],
+      ['Esc', 'Close, or deselect'],
+      ['?', 'This help'],
+    ],
+  ],
+  [
+    'Graph',
+    [
+      ['← ↑ ↓ →', 'Select the next node'],
+      ['Enter, double click', 'Open the inside of a call'],
+      ['Backspace', 'Lead out of it'],
+      ['P, or drag to the right', 'Pin: show the node’s histograms'],
+      ['F', 'Fit the graph'],
+      ['S', 'Stack equal modules, or open the stacks'],
+      ['+ −, wheel', 'Zoom'],
+    ],
+  ],
+  [
+    'X-ray',
+    [
+      ['← ↑ ↓ →', 'Move from cell to cell'],
+      ['Enter, click', 'Go to the module and step of the cell'],
+      ['Space', 'Fold a module, or unfold it'],
+      ['+ −, wheel', 'Zoom in time'],
+      ['0, double click', 'Show all steps'],
+    ],
+  ],
+  [
+    'Tensors',
+    [
+      ['j k', 'Next, previous tensor'],
+      ['r R', 'Next, previous tensor of the module'],
+      ['g', 'Value or gradient'],
+      [', .', 'Previous, next kept step'],
+      ['[ ]', 'Previous, next sample'],
+      ["; '", 'Previous, next call'],
+      ['( )', 'Previous, next label'],
+    ],
+  ],
 ];
 
 export function Help() {
@@ -62,20 +93,28 @@ function HelpBox() {
           <h2>Keys</h2>
           <IconButton icon="close" label="Close (Esc)" onPress={close} />
         </header>
-        <dl>
-          {KEYS.map(([key, text]) => (
-            <div key={key}>
-              <dt>
-                <kbd>{key}</kbd>
-              </dt>
-              <dd>{text}</dd>
-            </div>
+        <div class="help-sections">
+          {SECTIONS.map(([title, keys]) => (
+            <section key={title}>
+              <h3>{title}</h3>
+              <dl>
+                {keys.map(([key, text]) => (
+                  <div key={key}>
+                    <dt>
+                      <kbd>{key}</kbd>
+                    </dt>
+                    <dd>{text}</dd>
+                  </div>
+                ))}
+              </dl>
+            </section>
           ))}
-        </dl>
+        </div>
+        <h3>What the screen means</h3>
         <p class="dim">
           A box with a second edge behind it has an inside. Round boxes are the inputs, outputs and attached tensors of the open
-          call. A dashed line carries data but no gradient. Red and hatched is what holds NaN or infinity at this step; the header leads to
-          where that began. A mark below the time bar is an update that was skipped. The address holds everything you chose: copy it to share this screen.
+          call. A dashed line carries data but no gradient. What is red and hatched has NaN or infinity at this step; the header leads to
+          where that began. Below the time bar, dots are steps with kept tensors, triangles are notes, and other marks are updates that were skipped. The address holds everything you chose: copy it to share this screen.
         </p>
       </div>
     </div>
