@@ -165,6 +165,14 @@ def test_the_graph_is_saved_as_it_is_drawn(viewer: Viewer, digits: str, tmp_path
                 Path(SHOTS, f"picture-{scheme}-{colour}.svg").write_bytes(path.read_bytes())
 
 
+def test_the_command_that_exports_what_is_on_show_is_beside_pictures(viewer: Viewer, digits: str, logdir: Path) -> None:
+    viewer.open(digits)
+    expect(viewer.node("classifier#0")).to_be_visible()
+    viewer.page.locator("details.save-menu summary").click()
+    command = f"torchgraph export {logdir / digits} -o page.html"
+    expect(viewer.page.locator(".save-export code")).to_have_text(command)
+
+
 def test_the_graph_is_saved_as_pixels(viewer: Viewer, digits: str, tmp_path: Path) -> None:
     viewer.open(digits)
     expect(viewer.node("classifier#0")).to_be_visible()

@@ -4,15 +4,19 @@ import './SaveMenu.css';
 
 import {signal} from '@preact/signals';
 import {useRef} from 'preact/hooks';
+import {page} from '../../api/client';
 import {messageOf} from '../../api/errors';
 import {scene} from './scene';
 import type {Scene} from './scene';
+import {chosenOthers} from '../comparison/state';
 import * as choices from '../state/choices';
+import {logdir} from '../state/runs';
 import * as shown from '../state/shown';
 import {detail, sight} from './camera';
 import {download, downloadHint, fileName} from '../controls/download';
 import {Icon} from '../controls/Icon';
 import {Menu} from '../controls/Menu';
+import {exportCommand} from './exportCommand';
 import {pictureOf, pngOf} from './picture';
 import type {Picture} from './picture';
 
@@ -47,11 +51,25 @@ export function SaveMenu() {
           Save as PNG
         </button>
         {downloadHint && <span class="dim">{downloadHint}</span>}
+        <ExportHint />
         <span class="save-problem" role="status">
           {problem.value}
         </span>
       </div>
     </Menu>
+  );
+}
+
+/** How others can see the run: the address of this page may be of no use to them. An exported page is that already. */
+function ExportHint() {
+  const run = choices.run.value;
+  if (page !== null || run === null) return null;
+  const runs = [run, ...chosenOthers.value.map((other) => other.run)];
+  return (
+    <div class="save-export">
+      <span class="dim">In a terminal, this makes one HTML file to pass on:</span>
+      <code>{exportCommand(logdir.value, runs)}</code>
+    </div>
   );
 }
 
