@@ -159,7 +159,7 @@ def test_every_mode_draws_and_tells_something_of_its_own(viewer: Viewer, digits:
 
 def test_every_option_of_the_charts_changes_the_picture(pinned: Viewer) -> None:
     pinned.panels.get_by_label("More chart options").click()
-    for label in ("Time axis", "Rows", "Left out of the robust range, %"):
+    for label in ("Time axis", "Rows of a histogram", "Left out of the robust range, %"):
         expect(pinned.page.get_by_label(label)).to_be_in_viewport(ratio=1)
     canvas = pinned.chart(OUTPUT).locator("canvas").first
     for label, option in {"Range": "Full", "Scale": "Symlog", "Counts": "Log", "Time axis": "epoch"}.items():
@@ -177,7 +177,7 @@ def test_the_number_of_rows_can_be_changed_and_is_whole(pinned: Viewer) -> None:
 
     before = rows()
     pinned.panels.get_by_label("More chart options").click()
-    box = pinned.page.get_by_label("Rows")
+    box = pinned.page.get_by_label("Rows of a histogram")
     box.fill("16")
     box.press("Enter")
     assert rows() < before / 2

@@ -93,7 +93,7 @@ function MoreOptions() {
     >
       <div class="more-box">
         <Select label="Time axis" value={chart.time} options={timeOptions.value} onChoose={chooseTime} />
-        <NumberField label="Rows" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => choices.setChart({bins: Math.round(rows)})} />
+        <NumberField label="Rows of a histogram" value={chart.bins} low={4} high={512} step={4} onChoose={(rows) => choices.setChart({bins: Math.round(rows)})} />
         <NumberField
           label="Left out of the robust range, %"
           value={Math.round(chart.reject * 1000) / 10}

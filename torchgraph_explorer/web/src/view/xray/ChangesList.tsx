@@ -71,8 +71,8 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
         <Against />
         {answer !== null && (
           <p>
-            {`Step ${answer.step.toLocaleString('en')} against the recorded steps up to ${answer.since.toLocaleString('en')}. `}
-            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At usual steps, the highest score of all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}: rows with a lower score are paler.`}
+            {`Step ${answer.step.toLocaleString('en')} compared with the recorded steps up to ${answer.since.toLocaleString('en')}. `}
+            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At an ordinary step, the highest score among all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}; rows with a lower score are paler.`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}
@@ -119,7 +119,7 @@ function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Elem
         <h4>{`What moves with ${name}, or before it`}</h4>
         {answer !== null && (
           <p>
-            {`Rank correlation of changes over ${answer.steps.toLocaleString('en')} steps. Among ${answer.count.toLocaleString('en')} series and scalars, chance alone gives up to ${answer.chance.toFixed(2)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} are beyond, the others paler.`}
+            {`Rank correlation of the changes over ${answer.steps.toLocaleString('en')} steps. ${chanceText('correlation', answer, answer.chance.toFixed(2))}`}
           </p>
         )}
         <Where of={to} name={name} />
@@ -147,11 +147,14 @@ function Where({of, name}: {of: RelatedTo; name: string}): JSX.Element {
   };
   return (
     <form class="xray-against" onSubmit={ask}>
-      <span>Or only the steps with</span>
+      <span>{isSeries ? 'Steps at which' : `Steps at which ${name} is`}</span>
       {isSeries && <Select label="Measure" isBare value={measure.value} options={LIMITED} onChoose={(chosen) => (measure.value = chosen)} />}
+      {isSeries && <span>{`of ${name} is`}</span>}
       <Select label="Side of the limit" isBare value={side.value} options={SIDES} onChoose={(chosen) => (side.value = chosen === 'below' ? 'below' : 'above')} />
-      <input type="number" step="any" required aria-label={`Limit of ${name}`} onInput={(event) => (value.value = event.currentTarget.valueAsNumber)} />
-      <button class="button">Show what is unusual at them</button>
+      <span class="select">
+        <input type="number" step="any" required aria-label={`Limit of ${name}`} onInput={(event) => (value.value = event.currentTarget.valueAsNumber)} />
+      </span>
+      <button class="button">Show what is unusual</button>
     </form>
   );
 }
@@ -167,7 +170,7 @@ function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting
         <h4>{`What is unusual during “${name}”, or was before it`}</h4>
         {answer !== null && (
           <p>
-            {`${answer.steps.toLocaleString('en')} recorded ${answer.steps === 1 ? 'step' : 'steps'} of it against ${answer.others.toLocaleString('en')} others. The number counts robust standard deviations. Chance alone gives up to ${scoreText(answer.chance)} in 19 of 20 cases; ${answer.beyond_chance.toLocaleString('en')} of ${answer.count.toLocaleString('en')} series and scalars are beyond, the others paler.`}
+            {`Its ${answer.steps === 1 ? 'recorded step' : `${answer.steps.toLocaleString('en')} recorded steps`} compared with the ${answer.others.toLocaleString('en')} others. The score counts robust standard deviations. ${chanceText('score', answer, scoreText(answer.chance))}`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}
@@ -214,6 +217,12 @@ function Back(): JSX.Element {
   );
 }
 
+/** What chance gives among so many, and what exceeds that. */
+function chanceText(what: string, {count, beyond_chance: beyond}: Pick<Related, 'count' | 'beyond_chance'>, limit: string): string {
+  const which = `the highest ${what} among ${count.toLocaleString('en')} series and scalars`;
+  return `By chance alone, ${which} stays below ${limit} in 19 of 20 cases; ${beyond.toLocaleString('en')} ${beyond === 1 ? 'is' : 'are'} above that, and the others are paler.`;
+}
+
 function keyOf({series, scalar}: Named): string {
   return JSON.stringify(series ?? scalar);
 }
@@ -257,11 +266,11 @@ function changeText({measure, before, now}: Change): string {
   return `${MEASURES[measure] ?? measure}: ${fromPython(before)} → ${fromPython(now)}`;
 }
 
-/** `smaller root mean square at 87 % of its steps, 5 % of others; for 3 steps before it already`. */
+/** `smaller root mean square at 87 % of its steps, 5 % of others; already for 3 steps before`. */
 function lastingText({measure, score, share, elsewhere, ahead}: CoOccurrence, steps: number): string {
   const what = `${score < 0 ? 'lower' : 'higher'} ${MEASURES[measure] ?? measure}`;
   const often = steps === 1 ? (share > 0 ? 'at this step' : 'slightly, at this step') : `at ${percent(share)} of its steps`;
-  const before = ahead === 0 ? '' : `; for ${ahead.toLocaleString('en')} ${ahead === 1 ? 'step' : 'steps'} before it already`;
+  const before = ahead === 0 ? '' : `; already for ${ahead.toLocaleString('en')} ${ahead === 1 ? 'step' : 'steps'} before`;
   return `${what} ${often}, ${percent(elsewhere)} of others${before}`;
 }
 
