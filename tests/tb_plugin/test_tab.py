@@ -288,7 +288,7 @@ def test_a_thousand_steps_are_drawn(tmp_path: Path, page: Page) -> None:
     with tensorboard("--logdir", str(tmp_path)) as board:
         for tab in watched(page, board.url):
             tab.open()
-            expect(tab.viewer.locator(".connection")).to_contain_text("1000 steps")
+            expect(tab.viewer.locator(".connection")).to_contain_text("1,000 steps")
 
 
 def test_the_tab_names_the_first_nan_and_leads_there(tab: Tab) -> None:

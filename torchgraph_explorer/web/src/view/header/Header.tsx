@@ -133,7 +133,7 @@ function ConnectionState() {
       <span class="sr-only" role="status">
         {stateText()}
       </span>
-      <div class={`connection is-${liveness.value}`}>
+      <div class={`connection is-${liveness.value}`} title="Steps are those that were recorded">
         <i class="dot" />
         <span>{state === 'retrying' ? <Retrying /> : connectionText()}</span>
         {state === 'retrying' && (
@@ -166,14 +166,19 @@ function connectionText(): string {
   const isCounted = !['loading', 'empty', 'missing'].includes(server.connection.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   const since = liveness.value === 'quiet' ? ` for ${durationText(quietSeconds.value)}` : '';
-  return isCounted ? `${stateText()}${since}, ${steps} ${steps === 1 ? 'step' : 'steps'}` : stateText();
+  return isCounted ? `${stateText()}${since}, ${countText(steps)}` : stateText();
+}
+
+/** `1 step`, `5,000 steps`. */
+function countText(steps: number): string {
+  return `${steps.toLocaleString('en')} ${steps === 1 ? 'step' : 'steps'}`;
 }
 
 /** How much of the run an exported page has; its notes say what is missing. */
 function exportedText({recorded}: Page, steps: number): string {
   const name = shown.model.value?.name;
   const all = (name && recorded(name)?.frames) ?? steps;
-  return all === steps ? `Exported, all of ${steps} ${steps === 1 ? 'step' : 'steps'}` : `Exported, showing ${steps} of ${all} steps`;
+  return all === steps ? `Exported, all of ${countText(steps)}` : `Exported, showing ${steps.toLocaleString('en')} of ${countText(all)}`;
 }
 
 const tick = signal(0);

@@ -78,12 +78,12 @@ function WidthLegend() {
       )}
       {isShown && !areFlowsKnown.value && <span class="dim">The gradient along edges was not recorded.</span>}
       {isShown && areFlowsKnown.value && missingCount.value > 0 && (
-        <div class="legend-item" title={`${missingCount.value} of these edges: gradient flows along them, and how much was not recorded`}>
+        <div class="legend-item" title="Gradient flows along them, and how much was not recorded">
           <svg width="22" height="8" aria-hidden="true">
             <line class="edge is-missing" x1="0" y1="4" x2="22" y2="4" />
           </svg>
           not recorded
-          <span class="dim">{missingCount.value}</span>
+          <span class="dim">{countText(missingCount.value, 'edge')}</span>
         </div>
       )}
     </>
@@ -132,7 +132,7 @@ function ScaleLegend() {
       ) : (
         <span class="dim">{withoutScale(stateCounts.value)}</span>
       )}
-      <Look name="zero" text="0" count={zero} />
+      <Look name="zero" text="zero" count={zero} />
       <Look name="bad" text="not finite" count={nonfinite} />
       <Look name="empty" text={nodeMeasure.value?.empty ?? 'no elements'} count={empty} />
       <Look name="hatch" text="not recorded" count={missing} />
@@ -146,14 +146,19 @@ function withoutScale({zero, nonfinite}: {zero: number; nonfinite: number}): str
   return zero > 0 ? 'All 0 at this step.' : 'Recorded of no node of this drawing at this step.';
 }
 
+/** `1 node`, `12 nodes`. */
+function countText(count: number, what: string): string {
+  return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+}
+
 /** A look of its own, beside the scale: what it means, and how many nodes have it. */
 function Look({name, text, count}: {name: string; text: string; count: number}) {
   if (count === 0) return null;
   return (
-    <div class="legend-item" title={`${count} ${count === 1 ? 'node' : 'nodes'}`}>
+    <div class="legend-item">
       <i class={`swatch swatch-${name}`} />
       {text}
-      <span class="dim">{count}</span>
+      <span class="dim">{countText(count, 'node')}</span>
     </div>
   );
 }

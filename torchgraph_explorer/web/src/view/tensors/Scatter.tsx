@@ -127,10 +127,10 @@ function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element
       </svg>
       <div class="tensor-scatter-ends dim">
         <span>
-          across, this tensor: {formatNumber(across[0])} to {formatNumber(across[1])}
+          horizontal, this tensor: {formatNumber(across[0])} to {formatNumber(across[1])}
         </span>
         <span>
-          up, the other: {formatNumber(up[0])} to {formatNumber(up[1])}
+          vertical, the other: {formatNumber(up[0])} to {formatNumber(up[1])}
         </span>
       </div>
     </figure>
