@@ -106,9 +106,9 @@ def test_a_cell_tells_module_step_and_value_and_leads_there(shown: Viewer, logdi
     expect(shown.panel("classifier#0")).to_be_visible()
     expect(shown.readout).to_contain_text("step 12")
     expect(shown.node("classifier#0")).to_have_attribute("aria-selected", "true")
-    expect(picture(shown)).to_have_count(0)
+    expect(picture(shown)).to_be_visible()  # for the next cell
     shown.button("X-ray").click()
-    expect(picture(shown)).to_be_visible()
+    expect(picture(shown)).to_have_count(0)
 
 
 def test_why_there_is_no_picture_is_told_until_there_is_one(viewer: Viewer, digits: str) -> None:

@@ -21,6 +21,7 @@ import * as shown from '../state/shown';
 import {useAnswer} from '../useAnswer';
 import {isLasting, target} from './face';
 import type {Lasting} from './face';
+import {keepXray} from './shownXray';
 
 const MEASURES: Record<string, string> = {
   size: 'root mean square',
@@ -198,7 +199,7 @@ function Rate({rate}: {rate: FindingRate}): JSX.Element {
   const finding = found.value?.findings.find((one) => findingKey(one) === findingKey(rate) && one.step === rate.step);
   return (
     <li class={rate.is_beyond_chance ? undefined : 'is-pale'}>
-      <button type="button" class="xray-change" disabled={finding === undefined} onClick={() => finding !== undefined && goToFinding(finding)} title="Show the finding">
+      <button type="button" class="xray-change" disabled={finding === undefined} onClick={() => finding !== undefined && (keepXray(), goToFinding(finding))} title="Show the finding">
         <b>{percent(rate.share)}</b>
         <span>
           <bdi>{`${titleOf(rate.kind)}, ${placeText(rate, className)}`}</bdi>
@@ -252,7 +253,10 @@ function Item({named, step, isPale, value, facts, children}: ItemProps): JSX.Ele
 }
 
 function goToNamed({series, scalar}: Named, step: number): void {
-  if (series) return goToPlace(step, keysOf(series));
+  if (series) {
+    keepXray();
+    return goToPlace(step, keysOf(series));
+  }
   batch(() => ((choices.curve.value = scalar ?? null), (choices.step.value = step)));
 }
 

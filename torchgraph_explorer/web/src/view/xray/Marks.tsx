@@ -9,6 +9,7 @@ import {chosen, found} from '../findings/found';
 import {goToFinding} from '../findings/goToFinding';
 import * as shown from '../state/shown';
 import {inSight, rows} from './store';
+import {keepXray} from './shownXray';
 
 const NEAR_PX = 9;
 const MOST = 60;
@@ -40,7 +41,7 @@ export function Marks({width, height}: {width: number; height: number}): JSX.Ele
             style={{left: `${x}px`, top: `${y}px`}}
             aria-label={text}
             title={text}
-            onClick={() => goToFinding(first)}
+            onClick={() => (keepXray(), goToFinding(first))}
           />
         );
       })}

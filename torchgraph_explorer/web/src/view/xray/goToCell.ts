@@ -4,9 +4,11 @@ import {batch} from '@preact/signals';
 import {goToPlace} from '../goToPlace';
 import {pinNode} from '../pinning';
 import * as choices from '../state/choices';
+import {keepXray} from './shownXray';
 
 /** Chooses the step, selects the module's first call, and pins it. */
 export function goToCell(module: string, step: number): void {
   const key = `${module}#0`;
+  keepXray();
   goToPlace(step, [key], () => batch(() => (pinNode(key), (choices.selected.value = key))));
 }
