@@ -162,6 +162,11 @@ def lock() -> threading.RLock:
     return made
 
 
+def is_held(one: threading.RLock) -> bool:
+    """Whether this thread has that lock: a signal's handler has interrupted our code, or that has called the user's."""
+    return cast("Any", one)._is_owned() is True
+
+
 def subscribe(one: Interruptible) -> None:
     """Notify `one` of each interrupt, as long as it lives."""
     _process.interruptible.add(one)

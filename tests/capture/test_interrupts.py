@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -398,6 +399,33 @@ def test_a_watcher_that_is_closed_at_any_instruction_of_ours_leaves_torch_as_it_
     assert eventually(lambda: heard.closed)
     assert not heard.finished.notes or heard.finished.notes[0].count("no step was recorded")
     assert {frame.step for frame in heard.frames} >= set(range(target.step)) - {NOT_LOGGED}
+
+
+def evaluated(model: nn.Module) -> None:
+    """What a signal's handler does that looks how good the model is."""
+    model.eval()
+    with torch.no_grad():
+        model(torch.ones(3, 4), scale=torch.ones(6))
+    model.train()
+
+
+@pytest.mark.parametrize("part", every(NTH, range(EVALUATED := 60)))
+def test_a_model_that_is_called_at_any_instruction_of_ours_is_recorded_all_the_same(part: int) -> None:
+    """As by a signal's handler."""
+    target, training, heard = spread(executed(plain), part, EVALUATED), plain(), Listening()
+    watcher, tracer = listened(training, heard), Tracer(target, act=lambda: evaluated(training.model))
+    told = []
+    for number in range(STEPS):
+        with tracer if number == target.step else nullcontext():
+            told.append(training.step(number).numpy().tobytes())
+    if not tracer.met:
+        pytest.skip("not executed this time")
+    watcher.close()
+    alone = uninterrupted(plain, STEPS)
+    assert told + left_behind(training) == unwatched(STEPS).told
+    assert not heard.finished.notes
+    assert [frame.step for frame in heard.frames] == [frame.step for frame in alone.heard.frames]
+    assert_same_last_frame(heard, alone.heard)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=["an interrupt", "an exit with its code"])

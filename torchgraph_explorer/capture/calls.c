@@ -97,7 +97,7 @@ static int is_quiet(void) {
 
 /* What is needed of one step, as `native_calls.py` gives it: the Python objects in which it is recorded. */
 enum {
-    OPEN, DONE, COUNTS, ROWS, DROPPED, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, PUT,
+    OPEN, DONE, COUNTS, ROWS, DROPPED, IS_HELD, ACQUIRE, RELEASE, VALUES, HOOKS, HOOKS_OF_OUTPUTS, HOOKS_OF_PATHS, PUT,
     LENGTH, UNMEASURED, MEASURE_PARAMETERS, BEGIN_FACTS, END_FACTS, LOOKED_AT_FIRST, LOOKED_AT_LAST, OBSERVE, ON_PATH,
     LEAVE_EDGES, KEEP_AT_ONCE, KEEP, KNOWN, PAUSE, END_COST, RESUME, OBJECTS
 };
@@ -879,11 +879,17 @@ static int resume_costs(Step *step, int is_done) {
     return -1;
 }
 
-/* Arguments: the module's name, and what it is called with. Returns whether the call was noted. */
+/* Whether the lock is held already: our work was interrupted, as by a signal's handler, and the call is not recorded.
+ * -1 with an exception. */
+static int is_interruption(Step *step) { return truth(PyObject_CallFunctionObjArgs(step->of[IS_HELD], NULL)); }
+
+/* Arguments: the module's name, and what it is called with. Returns whether nothing is left to be done. */
 static PyObject *enter_call(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL) return NULL;
     if (count != 3 || PyThread_get_thread_ident() != step->thread) return PyBool_FromLong(0);
+    const int is_passed = is_interruption(step);
+    if (is_passed != 0) return result(is_passed);
     if (pause_costs(step) < 0 || acquire(step) < 0) return NULL;
     Kept all;
     begin_keeping(&all);
@@ -893,11 +899,13 @@ static PyObject *enter_call(PyObject *self, PyObject *const *arguments, ptrdiff_
     return result(resume_costs(step, is_done));
 }
 
-/* Arguments: the module's name, and what it has returned. Returns whether that was noted. */
+/* Arguments: the module's name, and what it has returned. Returns whether nothing is left to be done. */
 static PyObject *leave_call(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL) return NULL;
     if (count != 2 || PyThread_get_thread_ident() != step->thread) return PyBool_FromLong(0);
+    const int is_passed = is_interruption(step);
+    if (is_passed != 0) return result(is_passed);
     if (pause_costs(step) < 0 || acquire(step) < 0) return NULL;
     Kept all;
     begin_keeping(&all);

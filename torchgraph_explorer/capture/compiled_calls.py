@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from torch import Tensor, nn
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.call_context import is_no_step
 from torchgraph_explorer.capture.captured_step import CapturedStep
 from torchgraph_explorer.capture.compiled_entry import (
@@ -114,7 +115,7 @@ class CompiledCalls:
 
     def _before(self, model: nn.Module, entry_call: EntryCall) -> None:
         """Something compiled that runs the model is called. On a step to be logged, it runs as it was written."""
-        if is_no_step():
+        if is_no_step() or interrupts.is_held(self._lock):
             return
         with self._lock:
             if self._current.is_inside or self._call.is_within_another(id(entry_call.compiled)):
@@ -129,6 +130,8 @@ class CompiledCalls:
 
     def _after(self, model: nn.Module, entry_call: EntryCall) -> None:
         """The compiled code has returned, or raised."""
+        if interrupts.is_held(self._lock):
+            return
         with self._lock:
             was_inline = self._call.end_at(id(entry_call.compiled))
             if (one := self._current.one) is None:

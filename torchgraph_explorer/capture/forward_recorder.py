@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.call_spread import TOO_MANY_CALLS, TOO_MANY_INPUTS, is_recorded
 from torchgraph_explorer.capture.call_stack import is_running, users_frame
@@ -110,8 +111,11 @@ class ForwardRecorder:
         return name in self._recorded
 
     def is_ours(self, name: str) -> bool:
-        """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation."""
-        if threading.get_ident() != self.thread or name in self._dropped:
+        """Whether a call of `name` belongs to the forward pass, and not to another thread or a recomputation.
+
+        Nor to what has interrupted our work, as a signal's handler does.
+        """
+        if threading.get_ident() != self.thread or name in self._dropped or interrupts.is_held(self._modules.lock):
             return False
         if self.calls.open:
             return current_backward() == -1
@@ -179,6 +183,8 @@ class ForwardRecorder:
 
     def attach(self, tensor: object, module: nn.Module, name: AttachedAs) -> None:
         """Record tensors in `tensor` by this name within the open call of `module`. Does nothing if none is open."""
+        if interrupts.is_held(self._modules.lock):
+            return
         modules, inside = self._modules.by_name, None
         try:
             inside = next((each for each in reversed(self.calls.open) if modules.get(each.name) is module), None)

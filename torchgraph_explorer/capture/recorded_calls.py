@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -104,7 +104,8 @@ class RecordedCalls:
         looked_at = ((), ()) if facts is None else facts.looked_at
         costs = (None,) * 3 if self.costs is None else (self.costs.pause, self.costs.end, self.costs.resume)
         objects = (
-            *(self.open, self.done, self._counts, self._rows.rows, dropped, lock.acquire, lock.release, measure.values),
+            *(self.open, self.done, self._counts, self._rows.rows, dropped),
+            *(cast("Any", lock)._is_owned, lock.acquire, lock.release, measure.values),
             *self._hooks.parts,
             *(self.length, unmeasured, self._measure_parameters, self._begin_facts, self._end_facts, *looked_at),
             *(self._observe_one, self._hooks.on_path, self._leave_edges, *native_calls.keeping(keeper), known, *costs),

@@ -211,6 +211,8 @@ class StepTracker:
         They belong to the latest step until the next one begins. But a name that the loop first attached before the
         first step belongs to the step that begins next: it names batches.
         """
+        if interrupts.is_held(self._lock):
+            return
         with self._lock:
             try:
                 if (model := self._called()) is None:
@@ -333,8 +335,9 @@ class StepTracker:
         """The model is called. On a step that is not logged, this is all that runs.
 
         Without `kwargs`, this hook was removed by another one that torch has just called: torch iterates over a copy.
+        A call in the middle of our work, as by a signal's handler, belongs to no step.
         """
-        if self._admission.is_quiet or kwargs is None:
+        if self._admission.is_quiet or kwargs is None or interrupts.is_held(self._lock):
             return
         if is_no_step():
             if is_in_backward() and torch.is_grad_enabled():
@@ -379,7 +382,7 @@ class StepTracker:
     def _takes_call(self, name: str) -> bool:
         """Whether a call of module `name`, while none is open, belongs to training and is no recomputation."""
         model = self._called()
-        if model is None or is_no_step():
+        if model is None or interrupts.is_held(self._lock) or is_no_step():
             return False
         if self._counter.takes(model) or self._is_frozen(model, name):
             return True
@@ -486,7 +489,7 @@ class StepTracker:
     def _trace(self, modules: ModulesByName, facts: StepFactsRecorder | None) -> Trace:
         length, selects = GraphLength(), self._listener.selects()
         trace = Trace(None if selects is None else NamedTensors(selects, modules, length), length, modules)
-        trace.operations = None if facts is None else facts.operations
+        trace.operations, trace.lock = None if facts is None else facts.operations, self._lock
         return trace
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:

@@ -84,6 +84,8 @@ class Trace(TorchDispatchMode):
         operations: Looks at operations that say something of the model by themselves; None if nothing does.
         named: The named tensors; None if no tensor is kept.
         length: How long the autograd graph is.
+        lock: Held while an operation is noted. What this thread executes meanwhile, as in a signal's handler, is no
+            part of the step.
         handed_over: By source and target of an edge between calls of the model itself: the paths of the inputs that
             come along it alone.
     """
@@ -99,6 +101,7 @@ class Trace(TorchDispatchMode):
         self.over = False
         self.named, self.length = named, length
         self.each: Callable[[], None] = _do_nothing
+        self.lock = interrupts.lock()
         self.operations: Operations | None = None
         self.handed_over: dict[tuple[int, int], list[str]] = {}
         self._edges: dict[int, dict[int, bool]] = {}
@@ -223,12 +226,13 @@ class Trace(TorchDispatchMode):
         kwargs = kwargs or {}
         try:
             result = func(*args, **kwargs)  # your operation, as without watch: an error below this line is its own
-            if self.fault is None and not self.over:
+            if self.fault is None and not self.over and not interrupts.is_held(self.lock):
                 try:
-                    if self.operations is not None:
-                        self.operations.note(func, args, kwargs, result=result, call=self._stack[-1].level)
-                    if self._stack[-1].unseen is None:
-                        self._note(func, (args, kwargs), result)
+                    with self.lock:
+                        if self.operations is not None:
+                            self.operations.note(func, args, kwargs, result=result, call=self._stack[-1].level)
+                        if self._stack[-1].unseen is None:
+                            self._note(func, (args, kwargs), result)
                 except Exception as fault:  # ours, in the middle of the user's operation, where it must not be raised
                     self.fault = fault
         except Exception:
