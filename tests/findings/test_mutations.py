@@ -91,6 +91,15 @@ def test_a_penalty_is_told_where_a_small_last_layer_still_learns(tmp_path: Path)
     assert warned(trained(tmp_path, model, step, rate=0.002)) == [("weight-decay-dominates", None)]
 
 
+def test_a_penalty_is_all_that_is_left_where_no_margin_is_missed(tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        inputs, _labels = batch()
+        penalty = torch.stack([one.square().sum() for one in model.parameters()]).sum()
+        return (1 - model(inputs)).relu().mean() + 1e-4 * penalty
+
+    assert warned(trained(tmp_path, network(1), step, rate=0.2, steps=60)) == []
+
+
 def in_order(number: int, classes: int = 2, stay: int = 8) -> tuple[Tensor, Tensor]:
     labels = torch.full((BATCH,), number // stay % classes)
     return samples(labels), labels

@@ -380,7 +380,7 @@ def test_targets_out_of_the_range_of_the_outputs_are_told(
     assert ("targets-out-of-range" in {kind for kind, *_ in found}) == is_told
 
 
-@pytest.mark.parametrize("factor", [1.5, 4.0])
+@pytest.mark.parametrize("factor", [1.01, 1.5, 4.0])
 def test_an_error_that_is_not_the_square_does_not_tell_of_targets(factor: float, tmp_path: Path) -> None:
     gradient = 2 * (SQUASHED - ANSWERS * 9.0)
     loss = factor * float(np.mean((SQUASHED - ANSWERS * 9.0) ** 2))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.heads import trained_outputs
 from torchgraph_explorer.findings.rules.ratios import trained_matrices
 from torchgraph_explorer.findings.rules.rule import Flags, finding
 
@@ -28,12 +29,16 @@ MOST = 0.9
 OFTEN = 0.4
 """Share of the recorded steps at which it has to be so."""
 
+SOLVED = 0.01
+"""Length of the gradients at the model's outputs over that at first, below which the data asks for nothing more."""
+
 
 def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
     """The gradients of nearly all matrices are the same multiple of their values, or all have one magnitude.
 
     The first is the gradient of the sum of squares of the weights, the second that of the sum of their magnitudes. Of a
-    loss of the data, neither is so.
+    loss of the data, neither is so. Where the data's is solved, as by a hinge loss beyond all margins, nothing else is
+    left than a penalty, however small: such steps do not count.
     """
     weights = trained_matrices(evidence)
     if len(weights) < LEAST_MATRICES:
@@ -44,11 +49,12 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
     if len(columns) < LEAST_MATRICES:
         return
     values, gradients = (np.array(of) for of in zip(*columns, strict=True))
+    is_solved = _is_solved(evidence)
     for name, power, found in (
         ("squares", 2, _factors_of_squares(evidence, values, gradients)),
         ("magnitudes", 1, _of_magnitudes(evidence, gradients)),
     ):
-        rows = np.flatnonzero(np.isfinite(found))
+        rows = np.flatnonzero(np.isfinite(found) & ~is_solved)
         if len(rows) < max(LEAST_STEPS, OFTEN * len(evidence)):
             continue
         factor = float(np.median(found[rows]))
@@ -67,6 +73,15 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
             advice="Lower the factor of the penalty on the weights by 100 or more, or leave it out.",
         )
         return
+
+
+def _is_solved(evidence: Evidence) -> Flags:
+    """The rows at which next to nothing comes back to the model's outputs, beside what came at first."""
+    lengths = evidence.matrix("l2_norm")[:, [one.norms for one in trained_outputs(evidence)]].astype(np.float64)
+    if not lengths.shape[1]:
+        return np.zeros(len(evidence), dtype=bool)
+    found: Flags = (lengths <= SOLVED * lengths[0]).all(axis=1)
+    return found
 
 
 def _factors_of_squares(evidence: Evidence, values: npt.NDArray[np.intp], gradients: npt.NDArray[np.intp]) -> Floats:

@@ -34,8 +34,9 @@ Floats = npt.NDArray[np.float64]
 LEAST_OF_COSINES = -1.05
 """A loss that is linear in its outputs, with gradients of norm 1, is not below -1 if it is a negative cosine."""
 
-AS_LOGGED = 0.02
-"""By how much the logged loss may differ from the squared error that the gradients tell."""
+AS_LOGGED, USUALLY = 0.02, 2e-3
+"""By how much the logged loss may differ from the squared error that the gradients tell, and does in the median. A
+binary cross entropy of outputs near one half may be as large for many steps, but for some percent."""
 
 OFTEN = 0.5
 """Share of the steps at which the error has to be larger than the range."""
@@ -225,8 +226,10 @@ def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1
     expected = count.astype(np.float64) * length.astype(np.float64) ** 2 / 4
     known = np.isfinite(found) & np.isfinite(expected) & (found > 0)
     rows, found, expected = rows[known], found[known], expected[known]
-    is_squared = np.abs(expected - found) < AS_LOGGED * found
-    return SquaredErrors(rows, found) if len(rows) >= LEAST_ROWS and is_squared.all() else None
+    if len(rows) < LEAST_ROWS:
+        return None
+    off = np.abs(expected / found - 1)
+    return SquaredErrors(rows, found) if off.max() < AS_LOGGED and np.median(off) < USUALLY else None
 
 
 def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, float]] | None:
