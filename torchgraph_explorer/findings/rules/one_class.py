@@ -20,6 +20,7 @@ from torchgraph_explorer.findings.rules.heads import (
     samples_of,
     trained_outputs,
 )
+from torchgraph_explorer.findings.rules.loss import noise_of
 from torchgraph_explorer.findings.rules.rule import Flags, Rows, finding
 from torchgraph_explorer.schema import Series, TensorInfo
 
@@ -61,9 +62,13 @@ In bfloat16, rounding is below that. Of a squared error with the same targets fo
 LEARNED = 0.2
 """Of shorter gradients, in the mean and over those at first, a single sample may be nearly all: that tells nothing."""
 
-UNLEARNED = 1.03
+UNLEARNED, SURELY = 1.03, 1.25
 """Length of a sample's gradient, over that at first, of a step with one label that finds another one than before. Where
-nearly all labels of a data set are the same, it does not rise."""
+nearly all labels of a data set are the same, it does not rise; but small batches differ by chance, up to the second."""
+
+ERRORS, MORE_THAN_CHANCE = 6.0, 1.75
+"""Standard errors of such a mean length by which it rises without chance; and how many times as much as by chance it
+differs between steps where labels do."""
 
 
 def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
@@ -92,7 +97,9 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         told = rows[shares[rows] > ONE_WAY]
         if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL + rounding(info):
             continue
-        if lengths[told].max() > UNLEARNED * lengths[rows[0]]:
+        with np.errstate(all="ignore"):
+            errors = evidence.column("std", norms) / evidence.column("mean", norms) / np.sqrt(size)
+        if _finds_another(lengths[told] / lengths[rows[0]], error=float(np.median(errors[told]))):
             yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
 
 
@@ -189,6 +196,14 @@ def _have_one_label(shares: Floats, lengths: Floats, size: Floats) -> bool:
     late = slice(len(lengths) // 2, None)
     is_one_way = np.median(shares) > ALL_ONE_WAY and shares.min() > SELDOM_ONE_WAY
     return bool(is_one_way and shares[0] > ALL_ONE_WAY and (lengths[late] * size[late] < 0.5).all())
+
+
+def _finds_another(lengths: Floats, *, error: float) -> bool:
+    """Whether gradients, each over that at first, get longer than chance makes them: to another label than before."""
+    if lengths.max() <= UNLEARNED:
+        return False
+    differ = noise_of(lengths) > MORE_THAN_CHANCE * error
+    return bool(differ or lengths.max() > min(SURELY, 1 + ERRORS * error))
 
 
 def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:

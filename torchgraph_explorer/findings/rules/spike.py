@@ -34,6 +34,9 @@ MOST_SPIKES = 0.05
 FEW = 0.5
 """Share of the usual samples of a batch below which its loss may be far from the others by chance."""
 
+RARE = 2.0
+"""Times the loss at first that a single value comes to where several samples of a batch are of a rare class."""
+
 MOVED = 8.0
 """Standard deviations of a series' own past that count as a move."""
 
@@ -109,7 +112,7 @@ def _are_of_few(evidence: Evidence, loss: Loss, spikes: npt.NDArray[np.intp]) ->
     """Which spikes are of a batch of few samples, as the last one of an epoch is: its loss has more noise.
 
     How many there are is known at recorded steps. A single value that is no larger than the loss was at first may be of
-    such a batch, or of one with a rare class.
+    such a batch, or of one with a rare class; so may one of up to `RARE` times that, if no value moved before it.
     """
     sizes = {
         int(step): one.batch_size
@@ -122,8 +125,17 @@ def _are_of_few(evidence: Evidence, loss: Loss, spikes: npt.NDArray[np.intp]) ->
         size = sizes.get(int(loss.steps[at]))
         before = float(np.median(loss.values[at - PAST : at]))
         is_single = at + 1 < len(loss.values) and loss.values[at + 1] ** 2 < before * loss.values[at]
-        found.append((size is not None and size < FEW * usual) or bool(is_single and loss.values[at] < begin))
+        is_rare = loss.values[at] < begin or (
+            loss.values[at] < RARE * begin and not _values_moved(evidence, int(loss.steps[at]))
+        )
+        found.append((size is not None and size < FEW * usual) or bool(is_single and is_rare))
     return np.array(found, np.bool_)
+
+
+def _values_moved(evidence: Evidence, step: int) -> bool:
+    """Whether data, parameters or outputs moved up to `step`, and not only the gradients of a loss that is large."""
+    mover = _mover(evidence, step)
+    return mover is not None and mover.series.kind == "value"
 
 
 def _comes_back(values: Floats, spike: int) -> bool:
