@@ -40,6 +40,8 @@ _SETUP = (
     "softmax-wrong-dimension",
     "targets-shifted-twice",
     "label-smoothing-extreme",
+    "class-weights-inverted",
+    "class-left-out",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")

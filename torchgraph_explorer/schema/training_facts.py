@@ -103,6 +103,14 @@ class Operation:
       two samples, over that between the outputs; the mean of the targets.
     - `cancelling`: gradients sum to zero over some dimensions. `numbers`, for the second and the last dimension: the
       largest sum of gradients over it, over the largest gradient; its size.
+    - `flat`: the rows of the output's gradient sum to zero. `numbers`: the largest sum, over the largest gradient.
+    - `over`: gradients of a softmax over the samples. `numbers`: their largest distance from its, times the samples.
+    - `divergence`: the loss is a divergence of targets from the output. `numbers`: its value and the smallest target, if
+      it is a sum, a mean over the samples, and a mean over all elements.
+    - `weights`: a cross entropy with a weight for each class. `numbers`: how far the gradients are from those of one,
+      over the largest; the largest weight over the smallest, and how many answers are the one of these classes over
+      those that are the other; the correlation of the logarithms of weights and of numbers of answers; the share of the
+      samples without any gradient; how many answers are class 0; how many classes are answers.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
 

@@ -45,6 +45,10 @@ OperationKind: TypeAlias = Literal[
     "copied",
     "shared",
     "cancelling",
+    "flat",
+    "over",
+    "divergence",
+    "weights",
     "cleared",
 ]
 """What an operation tells of the model; see `Operation`."""

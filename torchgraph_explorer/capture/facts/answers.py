@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.facts.label_losses import as_divergence, class_weights, off_over_samples
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -137,7 +138,10 @@ class Answers:
             if self._is_early:
                 self._look_early(values, gradient)
         if self._is_early and 1 < gradient.dim() <= MOST_DIMENSIONS and 0 < gradient[0].numel() <= MOST_NUMBERS:
-            self._note("cancelling", "", _sums(gradient[: MOST_NUMBERS // gradient[0].numel()].float()))
+            some = gradient[: MOST_NUMBERS // gradient[0].numel()].float()
+            self._note("cancelling", "", _sums(some))
+            if gradient.dim() > 2:
+                self._note("flat", "", [_flat_sum(some)])
 
     def _look_early(self, values: Tensor, gradient: Tensor) -> None:
         if 1 < values.dim() <= MOST_DIMENSIONS:
@@ -147,6 +151,10 @@ class Answers:
         if values.dim() == 2 and values.shape[1] > 2:
             self._note("labels", "", _labels(values, gradient))
             self._note("several", "", _several(values, gradient))
+            self._note("over", "", [off_over_samples(values, gradient)])
+            self._note("divergence", "", as_divergence(values, gradient))
+        if values.dim() == 2 or values.dim() == 1:
+            self._note("weights", "", class_weights(values, gradient))
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
 
@@ -278,6 +286,12 @@ def _sums(gradient: Tensor) -> list[Tensor]:
         size = torch.tensor(float(gradient.shape[dimension]), device=gradient.device)
         found += [gradient.sum(dimension).abs().max() / largest, size]
     return found
+
+
+def _flat_sum(gradient: Tensor) -> Tensor:
+    """The largest sum over as many neighbours in memory as the second dimension has, over the largest element."""
+    rows = gradient.reshape(-1)[: gradient.numel() // gradient.shape[1] * gradient.shape[1]]
+    return rows.reshape(-1, gradient.shape[1]).sum(1).abs().max() / gradient.abs().max().clamp(min=1e-30)
 
 
 def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:

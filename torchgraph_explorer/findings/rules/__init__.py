@@ -62,6 +62,7 @@ from torchgraph_explorer.findings.rules.units import (
 from torchgraph_explorer.findings.rules.untrained import frozen_untrained
 from torchgraph_explorer.findings.rules.updates import loss_scale_loop, update_too_large, update_too_small
 from torchgraph_explorer.findings.rules.views import view_for_transpose
+from torchgraph_explorer.findings.rules.weighted import class_left_out, class_weights_inverted
 
 RULES: dict[str, Rule] = {
     "nan": nan,
@@ -112,6 +113,8 @@ RULES: dict[str, Rule] = {
     "padding-in-loss": padding_in_loss,
     "padding-mask-inverted": padding_mask_inverted,
     "label-smoothing-extreme": label_smoothing_extreme,
+    "class-weights-inverted": class_weights_inverted,
+    "class-left-out": class_left_out,
     "attention-logits-growing": attention_logits_growing,
     "attention-saturated": attention_saturated,
     "update-lost-to-rounding": update_lost_to_rounding,

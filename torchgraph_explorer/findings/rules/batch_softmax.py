@@ -59,10 +59,36 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
                 advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a "
                 "softmax, as `cross_entropy` does, remove it.",
             )
+    if not is_told:
+        of_loss = [*_in_loss(evidence)]
+        is_told = bool(of_loss)
+        yield from of_loss
     of_attention = [*_of_attention(evidence)]
     yield from of_attention
     if not is_told and not of_attention:
         yield from _by_function(evidence)
+
+
+def _in_loss(evidence: Evidence) -> Iterator[Finding]:
+    """The gradients at logits `[samples, classes]` are those of a softmax over the samples, which the loss applies.
+
+    They are not those of one over the classes, as both may be where all logits are equal.
+    """
+    seen = [(row, one.numbers[0]) for row, one in operations(evidence, "over")]
+    over_classes = [one.numbers[0] for _, one in operations(evidence, "weights")]
+    if len(seen) < LEAST_ROWS or max(off for _, off in seen) > NORMALISED or max(over_classes, default=0) < OFF:
+        return
+    yield finding(
+        evidence,
+        "softmax-over-batch",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"off": max(off for _, off in seen)},
+        text="The loss applies a softmax to the model's output that goes over the samples of the batch, not over the "
+        "classes, as its gradients show: the samples compete with each other.",
+        advice="Give the softmax or log_softmax of the loss `dim=1` or `dim=-1`, or use `cross_entropy`.",
+    )
 
 
 def _by_function(evidence: Evidence) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
@@ -14,6 +15,8 @@ from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.penalties import penalty_dominates
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
+
+Floats = npt.NDArray[np.float64]
 
 LEFTOVER_SHARE = 0.5
 """Share of the recorded updates to which gradients from before the last one were added."""
@@ -29,6 +32,9 @@ ADAPTIVE = ("Adam", "Adamax", "Lion", "Muon", "RMSprop", "Adagrad", "Adadelta", 
 
 CLIPPED_SHARE = 0.95
 """Share of the recorded steps at which it is clipped at all."""
+
+SAME_SHARE, OFTEN_WHOLE = 1e-3, 0.1
+"""How nearly the same share is left of gradients, and at which share of the steps, where they are only divided."""
 
 LEAST_CLIPPED = 4
 
@@ -144,7 +150,7 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         return
     norms = [(one.gradient_norm or 1, one.clipped_norm or 0) for one in (facts_at(evidence, row) for row in rows)]
     before, after = np.array(norms, dtype=np.float64).T
-    remains = np.where(np.isfinite(after / before), after / before, 1.0)
+    remains = _without_factor(np.where(np.isfinite(after / before), after / before, 1.0), before)
     is_clipped = remains < 1 - TOLERANCE
     if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
         return
@@ -162,6 +168,17 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         "gradient's usual norm, or lower the learning rate instead. If the gradients are larger than they should be, "
         "find out why.",
     )
+
+
+def _without_factor(remains: Floats, before: Floats) -> Floats:
+    """What clipping leaves, if the gradients are also divided by a number, as where the loss was multiplied by it.
+
+    At the steps that are not clipped, the same share is left of gradients of different lengths.
+    """
+    most = remains.max()
+    is_whole = np.abs(remains - most) < SAME_SHARE * most
+    varies = before[is_whole].max() > (1 + 10 * SAME_SHARE) * before[is_whole].min()
+    return remains / most if varies and is_whole.sum() >= LEAST_CLIPPED and is_whole.mean() > OFTEN_WHOLE else remains
 
 
 def _scaled(known: Sequence[TrainingFacts]) -> str:

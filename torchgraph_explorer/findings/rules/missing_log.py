@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.heads import (
     AS_EXPECTED,
     EQUAL,
@@ -23,11 +24,15 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 LEAST_CLASSES = 3
 
+EXACT = 2e-3
+"""How near the logged loss comes to that of such a divergence, and how far targets may be below zero."""
+
 
 def taken_for_others(evidence: Evidence) -> Iterator[Finding]:
     """The loss takes probabilities for logits or logarithms, at the model's outputs or within the loss."""
     yield from softmax_before_loss(evidence)
-    yield from logarithm_missing(evidence)
+    found = [*logarithm_missing(evidence)]
+    yield from found or divergence_of_probabilities(evidence)
 
 
 def logarithm_missing(evidence: Evidence) -> Iterator[Finding]:
@@ -69,3 +74,34 @@ def logarithm_missing(evidence: Evidence) -> Iterator[Finding]:
                     "`nll_loss` or `kl_div`.",
                 )
                 break
+
+
+def divergence_of_probabilities(evidence: Evidence) -> Iterator[Finding]:
+    """The logged loss is `kl_div` of a softmax where its logarithm is wanted, by what its gradients say of the targets.
+
+    Such a loss is negative where a divergence cannot be.
+    """
+    loss = judged(evidence)
+    if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.min() >= 0:
+        return
+    known = dict(zip(loss.steps.tolist(), loss.values.tolist(), strict=True))
+    seen = [(row, one.numbers) for row, one in operations(evidence, "divergence")]
+    seen = [(row, numbers) for row, numbers in seen if int(evidence.steps[row]) in known]
+    if len(seen) < LEAST_ROWS:
+        return
+    for reduction in range(0, 6, 2):
+        values = [(known[int(evidence.steps[row])], *numbers[reduction : reduction + 2]) for row, numbers in seen]
+        if all(abs(value - one) < EXACT * abs(value) and least > -EXACT for value, one, least in values):
+            yield finding(
+                evidence,
+                "softmax-before-loss",
+                "warning",
+                at="",
+                rows=[row for row, _ in seen],
+                numbers={"first": values[0][0]},
+                text="The loss is a `kl_div` that is given probabilities where it takes their logarithms: it is "
+                f"{values[0][0]:.3g} at first, and a divergence is never negative. What is answered most wrongly "
+                "teaches least.",
+                advice="Hand `log_softmax(logits)` to `kl_div`, and the probabilities of the targets as they are.",
+            )
+            return

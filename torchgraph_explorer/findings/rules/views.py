@@ -10,7 +10,7 @@ from typing import TypeAlias
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.shapes import moves_channels
 
 Sizes: TypeAlias = "tuple[int, ...]"
@@ -18,9 +18,13 @@ Sizes: TypeAlias = "tuple[int, ...]"
 LEAST_POSITIONS = 4
 """Of fewer, sizes may be the same by chance."""
 
+CANCELS, DOES_NOT_CANCEL = 1e-4, 1e-2
+"""Sum of the gradients of a softmax over what it goes over, and that over something else, over the largest gradient."""
+
 
 def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
     """A view keeps the order of the elements, whatever sizes it gives: it moves no dimension to another place."""
+    yield from _in_loss(evidence)
     samples = _samples(evidence)
     told: set[str] = set()
     views = [*operations(evidence, "view")]
@@ -47,6 +51,34 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
             advice="Use `transpose` or `permute` to move a dimension, and `view` or `reshape` only to split one or to "
             "join neighbours.",
         )
+
+
+def _in_loss(evidence: Evidence) -> Iterator[Finding]:
+    """The gradients at `[samples, classes, ...]` are those of a softmax over neighbours in memory, and not classes."""
+    flat = [(row, one.numbers[0]) for row, one in operations(evidence, "flat")]
+    others = [one.numbers for _, one in operations(evidence, "cancelling")]
+    places = evidence.places
+    root = next((one for one in places.calls if not one.module), None)
+    shape = root.outputs[0].shape if root is not None and root.outputs else ()
+    layers = [places.class_of(one.module) for one in places.calls if one.outputs and one.outputs[0].shape == shape]
+    is_of_channels = any(name.startswith("Conv") for name in layers) and (shape[1:2] or (0,))[0] not in {None, 0, 1}
+    if len(flat) < LEAST_ROWS or not is_of_channels or max(off for _, off in flat) > CANCELS:
+        return
+    if any(min(numbers[0], numbers[2]) < DOES_NOT_CANCEL for numbers in others):
+        return
+    yield finding(
+        evidence,
+        "view-for-transpose",
+        "warning",
+        at="",
+        rows=[row for row, _ in flat],
+        numbers={"classes": shape[1] or 0},
+        text=f"The loss takes the model's output {_sizes([one or -1 for one in shape])} for rows of {shape[1]} classes "
+        "with a `view` or `reshape`. That keeps the order of the elements, so each row has neighbouring places of one "
+        "class, as the gradients show, and not the classes of one place.",
+        advice="Use `output.permute(0, 2, 3, 1).reshape(-1, classes)`, or hand `[n, classes, h, w]` to "
+        "`cross_entropy` as it is.",
+    )
 
 
 def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> bool:

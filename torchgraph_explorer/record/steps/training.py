@@ -50,6 +50,10 @@ _NUMBERS: dict[OperationKind, int] = {
     "copied": 2,
     "shared": 2,
     "cancelling": 4,
+    "flat": 1,
+    "over": 1,
+    "divergence": 6,
+    "weights": 7,
     "cleared": 2,
 }
 """How many numbers an operation has."""

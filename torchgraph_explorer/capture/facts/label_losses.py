@@ -1,0 +1,72 @@
+"""What gradients at logits tell of the loss: how it weighs classes, and over what its softmax goes.
+
+Nothing is waited for on a GPU.
+
+Used within `capture`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+TINY = 1e-30
+
+
+def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
+    """Of a cross entropy with a weight for each class: how the weights stand to how often the classes are answers.
+
+    See `weights` in `schema.Operation`. The gradient of such a loss is, of each sample, the softmax less the answer,
+    times a weight. A single logit is that of the second of two classes.
+    """
+    if logits.dim() == 1 or logits.shape[1] == 1:
+        logits, gradient = logits.reshape(-1, 1), gradient.reshape(-1, 1)
+        logits, gradient = torch.cat([0 * logits, logits], 1), torch.cat([-gradient, gradient], 1)
+    lowest, answers = gradient.min(1)
+    shares, is_answer = logits.softmax(1), _one_hot(answers, logits)
+    weights = lowest / ((shares * is_answer).sum(1) - 1).clamp(max=-1e-6)
+    off = (weights[:, None] * (shares - is_answer) - gradient).abs().max() / gradient.abs().max().clamp(min=TINY)
+    is_answer = is_answer * (lowest < 0)[:, None]
+    often = is_answer.sum(0)
+    of_class = (is_answer * weights[:, None]).sum(0) / often.clamp(min=1)
+    within = ((weights - of_class[answers]).abs() * (lowest < 0)).max() / weights.abs().max().clamp(min=TINY)
+    is_seen = often > 0
+    most, least = of_class.masked_fill(~is_seen, 0).argmax(), of_class.masked_fill(~is_seen, torch.inf).argmin()
+    return [
+        torch.maximum(off, within),
+        of_class[most] / of_class[least].clamp(min=TINY),
+        often[most] / often[least].clamp(min=1),
+        _correlation(of_class.clamp(min=TINY).log(), often.clamp(min=1).log(), is_seen.float()),
+        (gradient == 0).all(1).float().mean(),
+        often[0],
+        is_seen.sum(),
+    ]
+
+
+def off_over_samples(logits: Tensor, gradient: Tensor) -> Tensor:
+    """How far it is from the gradient of a mean or sum of logarithms of a softmax over the samples."""
+    answers = _one_hot(gradient.argmin(1), logits)
+    expected = logits.softmax(0) * answers.sum(0) - answers
+    return torch.minimum(*((expected - gradient * times).abs().max() for times in (1, len(logits))))
+
+
+def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
+    """The loss, if it is `kl_div(softmax(logits), targets)`, and the smallest target: for each reduction."""
+    shares, found = logits.softmax(1), []
+    for times in (1, len(logits), logits.numel()):
+        pull = gradient * times / shares.clamp(min=TINY)
+        targets = (1 + pull.sum(1, keepdim=True)) / logits.shape[1] - pull
+        loss = (torch.xlogy(targets, targets.clamp(min=0)) - targets * shares).sum() / times
+        found += [loss, targets.min()]
+    return found
+
+
+def _one_hot(answers: Tensor, logits: Tensor) -> Tensor:
+    return torch.zeros_like(logits).scatter_(1, answers[:, None], 1)
+
+
+def _correlation(first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
+    weight = weight / weight.sum().clamp(min=1)
+    x, y = (one - (weight * one).sum() for one in (first, second))
+    both, of_x, of_y = ((weight * one).sum() for one in (x * y, x * x, y * y))
+    return torch.where(of_x * of_y > 0, both / (of_x * of_y).sqrt(), 0.0)

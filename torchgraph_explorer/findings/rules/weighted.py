@@ -1,0 +1,101 @@
+"""Losses that weigh classes the wrong way round, or leave one out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, operations
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
+
+EXACT = 1e-3
+"""How near gradients come to those of a cross entropy with a weight for each class."""
+
+HEAVIER, COMMONER = 1.5, 1.5
+"""Times by which weights, and numbers of answers in the median of the steps, differ between the classes with the
+largest and the smallest weight."""
+
+AGREES = 0.9
+"""Correlation of the logarithms of weights and of numbers of answers."""
+
+LEAST_SAMPLES, LEAST_LEFT_OUT, MOST_LEFT_OUT = 100, 5, 0.6
+"""Samples that were looked at; how many have no gradient, at least; and which share of them, at most."""
+
+LEAST_CLASSES = 3
+
+
+def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
+    """The more samples a class has, the more the loss weighs each: as if by its share, and not by one over it."""
+    seen = _weighted(evidence)
+    both = [(row, numbers) for row, numbers in seen if numbers[6] > 1]
+    if len(both) < LEAST_ROWS:
+        return
+    if not all(one[1] > HEAVIER and one[2] > 1 and one[3] > AGREES for _, one in both):
+        return
+    heavier, commoner = (float(np.median([one[at] for _, one in both])) for at in (1, 2))
+    if commoner < COMMONER:
+        return
+    yield finding(
+        evidence,
+        "class-weights-inverted",
+        "warning",
+        at="",
+        rows=[row for row, _ in both],
+        numbers={"heavier": heavier, "commoner": commoner},
+        text="The loss gives the class with the most samples the largest weight, and rarer classes less: a sample of "
+        f"the one counts {heavier:.2g} times as much as one of the rarest, and there are {commoner:.2g} times as many "
+        "of them. Weights that are to balance classes are the other way round.",
+        advice="Weigh each class by the inverse of its share, `total / (classes * counts)`; `pos_weight` is the number "
+        "of negative samples over that of positive ones.",
+    )
+
+
+def class_left_out(evidence: Evidence) -> Iterator[Finding]:
+    """Some samples have no gradient, and class 0 is never an answer, while each other one is.
+
+    So it is on purpose where 0 is the token of padding; inputs of whole numbers are not looked at.
+    """
+    seen = _weighted(evidence)
+    classes = _classes(evidence)
+    if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
+        return
+    samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
+    left_out = [numbers[4] for _, numbers in seen]
+    many = sum(share * size for share, size in zip(left_out, samples, strict=True))
+    if sum(samples) < LEAST_SAMPLES or many < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
+        return
+    if any(numbers[5] for _, numbers in seen) or max(numbers[6] for _, numbers in seen) != classes - 1:
+        return
+    share = many / sum(samples)
+    yield finding(
+        evidence,
+        "class-left-out",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"share": share, "classes": classes},
+        text=f"The loss leaves out {share:.0%} of the samples, which get no gradient, and class 0 is never an answer, "
+        f"while all {classes - 1} others are: the samples of class 0 are ignored, and the model never learns it.",
+        advice="`ignore_index=0` is for targets in which 0 stands for padding or no label. Leave it out (it is -100 by "
+        "default), or give the class a weight that is not 0.",
+    )
+
+
+def _weighted(evidence: Evidence) -> list[tuple[int, tuple[float, ...]]]:
+    """What is known of the weights of a cross entropy, with rows; nothing if it is another loss at one of them."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "weights")]
+    return seen if all(numbers[0] < EXACT for _, numbers in seen) else []
+
+
+def _classes(evidence: Evidence) -> int:
+    root = next((one for one in evidence.places.calls if not one.module), None)
+    shapes = [one.shape for one in root.outputs] if root is not None else []
+    return (shapes[0][1] or 0) if shapes and len(shapes[0]) == 2 else 0
+
+
+def _has_tokens(evidence: Evidence) -> bool:
+    root = next((one for one in evidence.places.calls if not one.module), None)
+    return root is None or any("int" in one.dtype for one in root.inputs)
