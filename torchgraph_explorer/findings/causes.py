@@ -32,6 +32,8 @@ _SETUP = (
     "targets-not-scaled",
     "dropout-on-output",
     "loss-negated",
+    "loss-unbounded",
+    "input-outlier",
     "one-class-batches",
     "single-class",
     "padding-mask-inverted",

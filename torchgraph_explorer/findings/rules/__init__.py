@@ -19,7 +19,7 @@ from torchgraph_explorer.findings.rules.dimensions import positions_over_batch, 
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
 from torchgraph_explorer.findings.rules.heads import activation_before_loss
-from torchgraph_explorer.findings.rules.inputs import constant_input
+from torchgraph_explorer.findings.rules.inputs import constant_input, input_outlier
 from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
@@ -47,7 +47,7 @@ from torchgraph_explorer.findings.rules.rule import Rule
 from torchgraph_explorer.findings.rules.scales import targets_not_scaled
 from torchgraph_explorer.findings.rules.sequences import batch_as_sequence
 from torchgraph_explorer.findings.rules.sharp_attention import attention_saturated
-from torchgraph_explorer.findings.rules.signs import loss_negated
+from torchgraph_explorer.findings.rules.signs import loss_negated, loss_unbounded
 from torchgraph_explorer.findings.rules.single_class import single_class
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
@@ -78,6 +78,7 @@ RULES: dict[str, Rule] = {
     "bad-init-scale": bad_init_scale,
     "input-not-normalised": input_not_normalised,
     "constant-input": constant_input,
+    "input-outlier": input_outlier,
     "no-gradient": no_gradient,
     "unused-module": unused_module,
     "not-in-optimizer": not_in_optimizer,
@@ -102,6 +103,7 @@ RULES: dict[str, Rule] = {
     "targets-broadcast": targets_broadcast,
     "dropout-on-output": dropout_on_output,
     "loss-negated": loss_negated,
+    "loss-unbounded": loss_unbounded,
     "one-class-batches": one_class_batches,
     "single-class": single_class,
     "posterior-collapse": posterior_collapse,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
@@ -16,6 +17,9 @@ from torchgraph_explorer.findings.rules.targets import squared_errors
 FELL = 2.0
 """The loss at the end over that at first. An objective that is maximised is negative, too, and rises. That of a policy
 whose rewards are negative does not get below minus the entropy of all actions, with which it may begin."""
+
+FAR = 100.0
+"""How far below zero a loss is, in times of its first value, or of 1."""
 
 
 def loss_negated(evidence: Evidence) -> Iterator[Finding]:
@@ -49,3 +53,36 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
 def _falls(loss: Loss) -> bool:
     tenth = max(3, len(loss.values) // 10)
     return bool(np.median(loss.values[-tenth:]) < FELL * np.median(loss.values[:3]))
+
+
+def loss_unbounded(evidence: Evidence) -> Iterator[Finding]:
+    """The loss falls far below zero, ever faster: there is no lowest value that it could come to.
+
+    A likelihood of numbers, whose spread may shrink, falls ever slower.
+    """
+    loss = judged(evidence)
+    if loss is None or len(loss.values) < LEAST_TO_DIVERGE:
+        return
+    first, last = float(np.median(loss.values[:3])), float(np.median(loss.values[-3:]))
+    middle = float(loss.values[len(loss.values) // 2])
+    if last > -FAR * max(1.0, abs(first)) or last - middle > middle - first:
+        return
+    below = np.flatnonzero(loss.values < -max(1.0, abs(first)))
+    since = np.flatnonzero(evidence.steps >= loss.steps[below[0]])
+    grown = [name for name, one in evidence.scalars.items() if name != loss.name and _grows(one.values)]
+    with_it = f" `{quoted(grown[0])}` grows as it falls." if len(grown) == 1 else ""
+    yield finding(
+        evidence,
+        "loss-unbounded",
+        "error",
+        at=None,
+        rows=since if len(since) else [len(evidence) - 1],
+        numbers={"first": first, "last": last},
+        text=f"`{quoted(loss.name)}` falls ever faster, from {first:.3g} at first to {last:.3g} at the end: a part of "
+        f"it has no lowest value, so the network drives that part on, and learns nothing else.{with_it}",
+        advice="Look for a part with the wrong sign: a divergence, a penalty or a distance that is subtracted.",
+    )
+
+
+def _grows(values: npt.NDArray[np.float64]) -> bool:
+    return len(values) > 2 and values[-1] > FAR * max(1.0, abs(float(values[0])))
