@@ -62,6 +62,8 @@ FULL = TrainingFacts(
         Operation("over", "", 0, (0.25,)),
         Operation("divergence", "", 0, (-1.0, 0.0, -0.5, 0.25, -0.125, 0.5)),
         Operation("weights", "", 0, (0.0, 4.0, 2.0, 1.0, 0.25, 8.0, 3.0)),
+        Operation("hidden", "input[0]", 0, (0.25, 1.0, 0.0, 0.5)),
+        Operation("trailing", "input[0]", 0, (0.5, 0.0, 1.0, 3.0)),
         Operation("cleared", "", 0, (4.0, 3.0)),
     ),
     tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),
@@ -158,7 +160,7 @@ def test_operations_of_another_kind_and_without_their_numbers_are_left_out(tmp_p
 
 
 def test_facts_beyond_what_is_held_in_memory_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("torchgraph_explorer.record.steps.training.TRAINING_BYTES", 1_000)
+    monkeypatch.setattr("torchgraph_explorer.record.steps.training.TRAINING_BYTES", 2_000)
     write(tmp_path, SERIES, *(step_of(step, replace(FULL, skipped=step)) for step in range(20)))
     known = [one is not None for one in open_run(tmp_path).model().training_facts]
     assert 0 < sum(known) < 20

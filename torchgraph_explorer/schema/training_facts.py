@@ -111,6 +111,12 @@ class Operation:
       over the largest; the largest weight over the smallest, and how many answers are the one of these classes over
       those that are the other; the correlation of the logarithms of weights and of numbers of answers; the share of the
       samples without any gradient; how many answers are class 0; how many classes are answers.
+    - `hidden`: places of tokens that the loss leaves out. `numbers`: the share of the places that have no gradient; the
+      share of these that have the most common token; of the places with this token, the share that have a gradient; of
+      those without one, the share that is between such with one in the sequence.
+    - `trailing`: answers at the ends of sequences, as padding is. `numbers`: the share of the answers that are the last
+      class and behind the last class, up to the end; the share that are this class elsewhere; of the former, the share
+      that are given the last token; the difference of the longest and the shortest of these ends, in places.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
 

@@ -49,6 +49,8 @@ OperationKind: TypeAlias = Literal[
     "over",
     "divergence",
     "weights",
+    "hidden",
+    "trailing",
     "cleared",
 ]
 """What an operation tells of the model; see `Operation`."""

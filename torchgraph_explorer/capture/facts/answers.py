@@ -16,7 +16,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from torchgraph_explorer.capture.facts.label_losses import as_divergence, class_weights, off_over_samples
+from torchgraph_explorer.capture.facts.label_losses import (
+    as_divergence,
+    class_weights,
+    hidden_places,
+    off_over_samples,
+    trailing_places,
+)
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -174,6 +180,9 @@ class Answers:
             _share(answers == tokens, is_right),
         ]
         self._note("second", one.path, [_share(answers[:, :-2] == tokens[:, 2:], is_right[:, :-2])])
+        self._note("hidden", one.path, hidden_places(tokens, is_right))
+        if length == one.shape[1]:
+            self._note("trailing", one.path, trailing_places(tokens, answers, is_right))
         padding = self._paddings.get(classes)
         if padding is not None:
             is_padding = (answers == padding) & is_right

@@ -1,4 +1,4 @@
-"""What gradients at logits tell of the loss: how it weighs classes, and over what its softmax goes.
+"""What gradients at logits tell of the loss: how it weighs classes and places, and over what its softmax goes.
 
 Nothing is waited for on a GPU.
 
@@ -59,6 +59,39 @@ def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
         loss = (torch.xlogy(targets, targets.clamp(min=0)) - targets * shares).sum() / times
         found += [loss, targets.min()]
     return found
+
+
+def hidden_places(tokens: Tensor, is_right: Tensor) -> list[Tensor]:
+    """Of places `[samples, length]` that the loss leaves out, how many have the same token, as that of a mask.
+
+    See `hidden` in `schema.Operation`.
+    """
+    is_out = ~is_right
+    others = -1 - torch.arange(tokens.numel(), device=tokens.device).reshape(tokens.shape)
+    usual = torch.where(is_out, tokens.long(), others).flatten().mode().values
+    is_usual = tokens == usual
+    is_between = (is_right.int().flip(1).cumsum(1).flip(1) > 0) & (is_right.int().cumsum(1) > 0)
+    out = is_out.sum().clamp(min=1)
+    return [
+        is_out.float().mean(),
+        (is_out & is_usual).sum() / out,
+        (is_right & is_usual).sum() / is_usual.sum().clamp(min=1),
+        (is_out & is_between).sum() / out,
+    ]
+
+
+def trailing_places(tokens: Tensor, answers: Tensor, is_right: Tensor) -> list[Tensor]:
+    """How many answers are one class that only ends sequences, as padding does: `trailing` in `schema.Operation`."""
+    is_last = (answers == answers[:, -1].mode().values) & is_right
+    is_trailing = is_last.int().flip(1).cumprod(1).flip(1) > 0
+    is_behind, lengths = is_trailing[:, 1:] & is_trailing[:, :-1], is_trailing.sum(1)
+    is_given = is_behind & (tokens[:, 1:] == tokens[:, -1].mode().values)
+    return [
+        is_behind.sum() / is_right.sum().clamp(min=1),
+        (is_last & ~is_trailing).sum() / is_right.sum().clamp(min=1),
+        is_given.sum() / is_behind.sum().clamp(min=1),
+        lengths.max() - lengths.min(),
+    ]
 
 
 def _one_hot(answers: Tensor, logits: Tensor) -> Tensor:

@@ -32,6 +32,13 @@ PADDED, OFTEN_PADDED = 0.1, 0.5
 """Shares of the positions that are of padding, behind the first one: worth a look, and most of what is learned."""
 
 
+HIDDEN, MOST_HIDDEN, MASKED = 0.05, 0.6, 0.5
+"""Share of the places that the loss leaves out; of these, the share with the token of a mask, and between others."""
+
+ENDS = 2
+"""Places by which the padding of some samples is longer than that of others."""
+
+
 class _Input(NamedTuple):
     """An input of tokens that an embedding takes as it is.
 
@@ -127,7 +134,9 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
         if not others
         else all(max(one.following, one.same) < ALIKE for one in others)
     )
-    if is_fault:
+    if not is_fault:
+        yield from _hidden_left_out(evidence, given)
+    else:
         yield finding(
             evidence,
             "answers-in-inputs",
@@ -140,6 +149,31 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
             advice="Shift them: hand the model the tokens without the last one, and ask for those without the first "
             "one, `model(tokens[:, :-1])` and `tokens[:, 1:]`.",
         )
+
+
+def _hidden_left_out(evidence: Evidence, given: list[_Input]) -> Iterator[Finding]:
+    """The loss leaves out the places whose token is hidden by one of a mask, and asks for all others.
+
+    What is padded is left out, too, but it is at an end.
+    """
+    seen = [(row, one.numbers) for row, one in operations(evidence, "hidden") if one.module == given[0].path]
+    if len(seen) < LEAST_ROWS:
+        return
+    for _, (out, same, learned, between) in seen:
+        if not HIDDEN <= out <= MOST_HIDDEN or min(same, between) < MASKED or learned > 1 - ALL:
+            return
+    share = float(np.median([numbers[0] for _, numbers in seen]))
+    yield finding(
+        evidence,
+        "answers-in-inputs",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"share": given[0].same, "hidden": share},
+        text=f"The loss leaves out {share:.0%} of the places, those whose token is hidden by a mask, and asks for the "
+        f"tokens of all others, which the model is given in `{given[0].path}` and need only copy.",
+        advice="Ask for what is hidden: `labels[~is_masked] = -100`, and not `labels[is_masked] = -100`.",
+    )
 
 
 def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
@@ -197,6 +231,8 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
     """Many of the answers are padding that follows padding: the loss counts it."""
     rows = rows_with(evidence, lambda one: bool(one.tokens))
     shares = [max(one.padding for one in facts_at(evidence, row).tokens) for row in rows]
+    if not any(shares):
+        rows, shares = _trailing(evidence)
     if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
         return
     share = float(np.median(shares))
@@ -212,6 +248,15 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
         advice="Give the loss `ignore_index` with the token of padding. Or multiply the loss by a mask, and divide by "
         "the number of tokens that are left.",
     )
+
+
+def _trailing(evidence: Evidence) -> tuple[list[int], list[float]]:
+    """The same for a token that no embedding names: it only ends sequences, of which some have more of it."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "trailing")]
+    ends = [numbers[3] for _, numbers in seen]
+    if not seen or max(ends) < ENDS or not all(numbers[1] == 0 and numbers[2] >= ALL for _, numbers in seen):
+        return [], []
+    return [row for row, _ in seen], [numbers[0] for _, numbers in seen]
 
 
 def _inputs(evidence: Evidence) -> list[_Input]:

@@ -54,6 +54,8 @@ _NUMBERS: dict[OperationKind, int] = {
     "over": 1,
     "divergence": 6,
     "weights": 7,
+    "hidden": 4,
+    "trailing": 4,
     "cleared": 2,
 }
 """How many numbers an operation has."""
