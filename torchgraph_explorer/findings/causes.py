@@ -26,6 +26,7 @@ _SETUP = (
     "constant-input",
     "normalised-alone",
     "optimizer-recreated",
+    "updated-twice",
     "logits-before-nll",
     "targets-out-of-range",
     "targets-broadcast",
@@ -148,6 +149,7 @@ _OF_THE_MODEL = (
     "teacher-trained",
     "identical-modules",
     "positions-over-batch",
+    "state-detached",
 )
 """Kinds that are so by how the model is made."""
 

@@ -180,8 +180,9 @@ class Answers:
             _share(answers == tokens, is_right),
         ]
         self._note("second", one.path, [_share(answers[:, :-2] == tokens[:, 2:], is_right[:, :-2])])
-        self._note("hidden", one.path, hidden_places(tokens, is_right))
-        if length == one.shape[1]:
+        if self._is_early:
+            self._note("hidden", one.path, hidden_places(tokens, is_right))
+        if self._is_early and length == one.shape[1]:
             self._note("trailing", one.path, trailing_places(tokens, answers, is_right))
         padding = self._paddings.get(classes)
         if padding is not None:

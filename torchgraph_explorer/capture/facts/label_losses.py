@@ -40,6 +40,8 @@ def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
         (gradient == 0).all(1).float().mean(),
         often[0],
         is_seen.sum(),
+        often.argmax(),
+        often.max() / often.sum().clamp(min=1),
     ]
 
 

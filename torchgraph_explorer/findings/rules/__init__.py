@@ -51,9 +51,11 @@ from torchgraph_explorer.findings.rules.signs import loss_negated, loss_unbounde
 from torchgraph_explorer.findings.rules.single_class import single_class
 from torchgraph_explorer.findings.rules.single_units import collapse, dead_units, symmetric_units
 from torchgraph_explorer.findings.rules.spike import loss_spike
+from torchgraph_explorer.findings.rules.states import state_detached
 from torchgraph_explorer.findings.rules.targets import logits_before_nll, targets_out_of_range
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
 from torchgraph_explorer.findings.rules.tokens import answers_in_inputs, future_visible, padding_in_loss, shifted_twice
+from torchgraph_explorer.findings.rules.twice import updated_twice
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dropout_extreme,
@@ -80,6 +82,7 @@ RULES: dict[str, Rule] = {
     "constant-input": constant_input,
     "input-outlier": input_outlier,
     "no-gradient": no_gradient,
+    "state-detached": state_detached,
     "unused-module": unused_module,
     "not-in-optimizer": not_in_optimizer,
     "update-too-small": update_too_small,
@@ -137,6 +140,7 @@ RULES: dict[str, Rule] = {
     "learning-rate-gone": learning_rate_gone,
     "betas-swapped": betas_swapped,
     "optimizer-recreated": optimizer_recreated,
+    "updated-twice": updated_twice,
     "weights-redrawn": weights_redrawn,
     "missing-nonlinearity": missing_nonlinearity,
     "broken-tie": broken_tie,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import operations
@@ -145,3 +147,58 @@ def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
             "The table of torch's tutorial is for `[length, samples, features]`.",
         )
         return
+    yield from numbered_in_batch(evidence)
+
+
+def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
+    """An embedding is given the numbers of the samples in their batch, from 0 on, in a model of sequences of tokens.
+
+    It has more rows than that, and the tokens of a sample are another number than the samples.
+    """
+    places = evidence.places
+    root = next((one for one in places.calls if not one.module), None)
+    sizes = {one.shape[:2] for one in root.inputs if "int" in one.dtype and len(one.shape) == 2} if root else set()
+    if len(sizes) != 1:
+        return
+    samples, length = sizes.pop()
+    for call in places.calls:
+        if places.class_of(call.module) != "Embedding" or [one.shape for one in call.inputs] not in (
+            [(samples,)],
+            [(samples, 1)],
+        ):
+            continue
+        rows = places.option(call.module, "num_embeddings") or _rows_of(evidence, call.module)
+        if samples is None or samples in {1, length} or int(rows or 0) <= samples:
+            continue
+        column = evidence.find(call.module, call.call, "input", call.inputs[0].path)
+        if column is None or not _counts_from_zero(evidence, column, samples):
+            continue
+        yield finding(
+            evidence,
+            "positions-over-batch",
+            "warning",
+            at=call.module,
+            rows=range(len(evidence)),
+            numbers={"samples": samples, "length": length or 0},
+            text=f"{named(call.module)} is given the numbers 0 to {samples - 1}, one for each of the {samples} samples "
+            f"of a batch, and not for each of the {length or ''} places: each sample gets the position of its number "
+            "in the batch, and all its places the same.",
+            advice="Make the positions of the length of the sequence, `torch.arange(x.size(1))`.",
+        )
+        return
+
+
+def _rows_of(evidence: Evidence, module: str) -> str | None:
+    column = evidence.find(module, None, "param", "weight")
+    info = None if column is None else evidence.places.tensor(evidence.series[column])
+    return str(info.shape[0]) if info is not None and info.shape else None
+
+
+def _counts_from_zero(evidence: Evidence, column: int, samples: int) -> bool:
+    """Whether it has the numbers 0, 1, … at all steps, or others with the same mean and spread."""
+    rows = np.flatnonzero(evidence.is_there[:, column])
+    expected = {"min": 0, "max": samples - 1, "mean": (samples - 1) / 2, "std": np.sqrt((samples**2 - 1) / 12)}
+    return len(rows) >= LEAST_ROWS and all(
+        np.allclose(evidence.column(name, column)[rows], value, rtol=1e-4, atol=1e-6)
+        for name, value in expected.items()
+    )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, operations
 from torchgraph_explorer.findings.rules.heads import (
     AS_EXPECTED,
     EQUAL,
@@ -31,7 +32,13 @@ LEAST_CLASSES = 3
 LEAST_SAMPLES = 6
 """Of fewer samples, it may be chance that they have the same label."""
 
+LEAST_SORTED = 16
+"""The same of batches of which only the first ones are looked at."""
+
 LEAST_STEPS = 4
+
+EXACT = 1e-3
+"""How near gradients come to those of a cross entropy."""
 
 ONE_WAY = 0.9
 """Length of the sum of all samples' gradients, over the sum of their lengths. Of labels at random it is the root of one
@@ -76,6 +83,10 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
 
     The gradient of a last layer's bias is the sum of those of the logits, of which each sample's length is known.
     """
+    sorted_ones = [*_of_sorted_labels(evidence)]
+    if sorted_ones:
+        yield from sorted_ones
+        return
     yield from _of_two_classes(evidence)
     for one, info, column, norms in trained_outputs(evidence):
         if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
@@ -101,6 +112,36 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
             errors = evidence.column("std", norms) / evidence.column("mean", norms) / np.sqrt(size)
         if _finds_another(lengths[told] / lengths[rows[0]], error=float(np.median(errors[told]))):
             yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
+
+
+def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
+    """Nearly each of the first batches is of one class, most of them wholly, and not all of the same one."""
+    seen = [(row, one.numbers) for row, one in operations(evidence, "weights")]
+    sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
+    shares = [numbers[8] for _, numbers in seen]
+    if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or _classes(evidence) < LEAST_CLASSES:
+        return
+    is_exact = all(numbers[0] < EXACT for _, numbers in seen)
+    if not is_exact or np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len({one[7] for _, one in seen}) < 2:
+        return
+    yield finding(
+        evidence,
+        "one-class-batches",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"steps": len(seen), "of": len(seen), "share": float(np.mean(shares))},
+        text=f"In each of the {len(seen)} batches whose labels were looked at, most samples have the same label, "
+        f"{np.mean(shares):.0%} in the mean, and not always the same one: the samples are in the order of their "
+        "labels. Each update teaches one class and unlearns the others.",
+        advice="Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand.",
+    )
+
+
+def _classes(evidence: Evidence) -> int:
+    root = next((one for one in evidence.places.calls if not one.module), None)
+    shapes = [one.shape for one in root.outputs] if root is not None else []
+    return (shapes[0][1] or 0) if shapes and len(shapes[0]) == 2 else 0
 
 
 def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
