@@ -105,13 +105,13 @@ class Operation:
       largest sum of gradients over it, over the largest gradient; its size.
     - `flat`: the rows of the output's gradient sum to zero. `numbers`: the largest sum, over the largest gradient.
     - `over`: gradients of a softmax over the samples. `numbers`: their largest distance from its, times the samples.
-    - `divergence`: the loss is a divergence of targets from the output. `numbers`: its value and the smallest target, if
-      it is a sum, a mean over the samples, and a mean over all elements.
+    - `divergence`: the loss is a divergence of targets from the output. `numbers`: its value and the smallest target,
+      if it is a sum, a mean over the samples, and a mean over all elements.
     - `weights`: a cross entropy with a weight for each class. `numbers`: how far the gradients are from those of one,
       over the largest; the largest weight over the smallest, and how many answers are the one of these classes over
-      those that are the other; the correlation of the logarithms of weights and of numbers of answers; the share of the
-      samples without any gradient; how many answers are class 0; how many classes are answers; the most common class; its
-      share of the answers.
+      those that are the other; the correlation of the logarithms of weights and of numbers of answers; the share of
+      the samples without any gradient; how many answers are class 0; how many classes are answers; the most common
+      class; its share of the answers.
     - `hidden`: places of tokens that the loss leaves out. `numbers`: the share of the places that have no gradient; the
       share of these that have the most common token; of the places with this token, the share that have a gradient; of
       those without one, the share that is between such with one in the sequence.
