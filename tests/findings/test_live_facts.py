@@ -409,6 +409,22 @@ def test_single_units_that_do_nothing_are_told(
     assert (kind, module) in {(one.kind, one.module) for one in found}
 
 
+def test_of_a_model_whose_output_alone_collapses_the_output_is_named_once(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+
+    class Shrinking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = 1e-6 * self.layer(x) + 1
+            return result
+
+    collapse = next(one for one in told(plain, tmp_path, model=Shrinking()) if one.kind == "collapse")
+    assert collapse.text.startswith("The model's output is nearly the same for all samples of a batch: between")
+
+
 @pytest.mark.parametrize(("make", "every"), matrix([network, Functional, convolutions], [1, 7]))
 def test_of_sound_units_nothing_is_told(make: Callable[[], nn.Module], every: int, tmp_path: Path) -> None:
     torch.manual_seed(0)

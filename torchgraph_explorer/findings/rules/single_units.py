@@ -136,7 +136,10 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
     (module, _), seen, rows = alike[first]
     output = alike[-1][1][-1][1]
     assert rows is not None
-    goes = "goes into" if module and evidence.places.class_of(module) in _LAYERS else "comes out of"
+    goes = "goes into" if evidence.places.class_of(module) in _LAYERS else "comes out of"
+    what, also = (
+        (f"What {goes} {named(module)}", ", and so is the model's output") if module else ("The model's output", "")
+    )
     yield finding(
         evidence,
         "collapse",
@@ -144,10 +147,11 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
         at=module,
         rows=rows,
         numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
-        text=f"What {goes} {named(module)} is nearly the same for all samples of a batch, and so is the model's "
-        f"output: from sample to sample, a unit varies by {output.spread:.1g} of its largest magnitude.",
-        advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, or a loss "
-        "that a constant minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
+        text=f"{what} is nearly the same for all samples of a batch{also}: from sample to sample, a unit varies by "
+        f"{output.spread:.1g} of its largest magnitude.",
+        advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, many layers "
+        "without residual connections, the last place of sequences that end with padding, or a loss that a constant "
+        "minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
     )
 
 
