@@ -61,7 +61,7 @@ FULL = TrainingFacts(
         Operation("flat", "", 0, (0.5,)),
         Operation("over", "", 0, (0.25,)),
         Operation("divergence", "", 0, (-1.0, 0.0, -0.5, 0.25, -0.125, 0.5)),
-        Operation("weights", "", 0, (0.0, 4.0, 2.0, 1.0, 0.25, 8.0, 3.0, 1.0, 0.5)),
+        Operation("weights", "", 0, (0.0, 4.0, 2.0, 1.0, 0.25, 8.0, 2.0, 3.0, 1.0, 0.5)),
         Operation("hidden", "input[0]", 0, (0.25, 1.0, 0.0, 0.5)),
         Operation("trailing", "input[0]", 0, (0.5, 0.0, 1.0, 3.0)),
         Operation("cleared", "", 0, (4.0, 3.0)),

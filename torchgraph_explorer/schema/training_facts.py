@@ -110,8 +110,8 @@ class Operation:
     - `weights`: a cross entropy with a weight for each class. `numbers`: how far the gradients are from those of one,
       over the largest; the largest weight over the smallest, and how many answers are the one of these classes over
       those that are the other; the correlation of the logarithms of weights and of numbers of answers; the share of
-      the samples without any gradient; how many answers are class 0; how many classes are answers; the most common
-      class; its share of the answers.
+      the samples without any gradient; how many answers are class 0, and how many the last class; how many classes are
+      answers; the most common class; its share of the answers.
     - `hidden`: places of tokens that the loss leaves out. `numbers`: the share of the places that have no gradient; the
       share of these that have the most common token; of the places with this token, the share that have a gradient; of
       those without one, the share that is between such with one in the sequence.

@@ -39,6 +39,7 @@ def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
         _correlation(of_class.clamp(min=TINY).log(), often.clamp(min=1).log(), is_seen.float()),
         (gradient == 0).all(1).float().mean(),
         often[0],
+        often[-1],
         is_seen.sum(),
         often.argmax(),
         often.max() / often.sum().clamp(min=1),
@@ -58,8 +59,8 @@ def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     for times in (1, len(logits), logits.numel()):
         pull = gradient * times / shares.clamp(min=TINY)
         targets = (1 + pull.sum(1, keepdim=True)) / logits.shape[1] - pull
-        loss = (torch.xlogy(targets, targets.clamp(min=0)) - targets * shares).sum() / times
-        found += [loss, targets.min()]
+        entropy = torch.xlogy(targets.clamp(min=0), targets.clamp(min=0))
+        found += [(entropy - targets * shares).sum() / times, targets.min()]
     return found
 
 

@@ -176,9 +176,13 @@ def _without_factor(remains: Floats, before: Floats) -> Floats:
     At the steps that are not clipped, the same share is left of gradients of different lengths.
     """
     most = remains.max()
-    is_whole = np.abs(remains - most) < SAME_SHARE * most
+    is_whole = np.abs(remains - most) <= SAME_SHARE * most
     varies = before[is_whole].max() > (1 + 10 * SAME_SHARE) * before[is_whole].min()
-    return remains / most if varies and is_whole.sum() >= LEAST_CLIPPED and is_whole.mean() > OFTEN_WHOLE else remains
+    return (
+        remains / most
+        if most > 0 and varies and is_whole.sum() >= LEAST_CLIPPED and is_whole.mean() > OFTEN_WHOLE
+        else remains
+    )
 
 
 def _scaled(known: Sequence[TrainingFacts]) -> str:

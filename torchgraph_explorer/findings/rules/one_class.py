@@ -118,11 +118,11 @@ def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
     """Nearly each of the first batches is of one class, most of them wholly, and not all of the same one."""
     seen = [(row, one.numbers) for row, one in operations(evidence, "weights")]
     sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
-    shares = [numbers[8] for _, numbers in seen]
+    shares = [numbers[9] for _, numbers in seen]
     if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or _classes(evidence) < LEAST_CLASSES:
         return
     is_exact = all(numbers[0] < EXACT for _, numbers in seen)
-    if not is_exact or np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len({one[7] for _, one in seen}) < 2:
+    if not is_exact or np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len({one[8] for _, one in seen}) < 2:
         return
     yield finding(
         evidence,

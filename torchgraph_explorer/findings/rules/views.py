@@ -64,7 +64,10 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
     is_of_channels = any(name.startswith("Conv") for name in layers) and (shape[1:2] or (0,))[0] not in {None, 0, 1}
     if len(flat) < LEAST_ROWS or not is_of_channels or max(off for _, off in flat) > CANCELS:
         return
-    if any(min(numbers[0], numbers[2]) < DOES_NOT_CANCEL for numbers in others):
+    if any(
+        numbers[0] < DOES_NOT_CANCEL or (numbers[2] < DOES_NOT_CANCEL and numbers[1] % numbers[3] == 0)
+        for numbers in others
+    ):
         return
     yield finding(
         evidence,

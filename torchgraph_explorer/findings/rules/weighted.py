@@ -30,7 +30,7 @@ LEAST_CLASSES = 3
 def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
     """The more samples a class has, the more the loss weighs each: as if by its share, and not by one over it."""
     seen = _weighted(evidence)
-    both = [(row, numbers) for row, numbers in seen if numbers[6] > 1]
+    both = [(row, numbers) for row, numbers in seen if numbers[7] > 1]
     if len(both) < LEAST_ROWS:
         return
     if not all(one[1] > HEAVIER and one[2] > 1 and one[3] > AGREES for _, one in both):
@@ -54,9 +54,9 @@ def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
 
 
 def class_left_out(evidence: Evidence) -> Iterator[Finding]:
-    """Some samples have no gradient, and class 0 is never an answer, while each other one is.
+    """Some samples have no gradient, and the first or last class is never an answer, while each other one is.
 
-    So it is on purpose where 0 is the token of padding; inputs of whole numbers are not looked at.
+    So it is on purpose where that is the token of padding; inputs of whole numbers are not looked at.
     """
     seen = _weighted(evidence)
     classes = _classes(evidence)
@@ -67,20 +67,22 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     many = sum(share * size for share, size in zip(left_out, samples, strict=True))
     if sum(samples) < LEAST_SAMPLES or many < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
         return
-    if any(numbers[5] for _, numbers in seen) or max(numbers[6] for _, numbers in seen) != classes - 1:
+    missing = [one for at, one in ((5, 0), (6, classes - 1)) if not any(numbers[at] for _, numbers in seen)]
+    if not missing or max(numbers[7] for _, numbers in seen) != classes - 1:
         return
-    share = many / sum(samples)
+    share, left = many / sum(samples), missing[0]
     yield finding(
         evidence,
         "class-left-out",
         "warning",
         at="",
         rows=[row for row, _ in seen],
-        numbers={"share": share, "classes": classes},
-        text=f"The loss leaves out {share:.0%} of the samples, which get no gradient, and class 0 is never an answer, "
-        f"while all {classes - 1} others are: the samples of class 0 are ignored, and the model never learns it.",
-        advice="`ignore_index=0` is for targets in which 0 stands for padding or no label. Leave it out (it is -100 by "
-        "default), or give the class a weight that is not 0.",
+        numbers={"share": share, "left_out": left, "classes": classes},
+        text=f"The loss leaves out {share:.0%} of the samples, which get no gradient, and class {left} is never an "
+        f"answer, while all {classes - 1} others are: the samples of class {left} are ignored, and the model never "
+        "learns it.",
+        advice=f"`ignore_index={left}` is for targets in which {left} stands for padding or no label. Leave it out (it "
+        "is -100 by default), or give the class a weight that is not 0.",
     )
 
 

@@ -53,7 +53,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "flat": 1,
     "over": 1,
     "divergence": 6,
-    "weights": 9,
+    "weights": 10,
     "hidden": 4,
     "trailing": 4,
     "cleared": 2,
