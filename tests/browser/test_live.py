@@ -7,19 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
 
 import pytest
 import torch
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from torch import nn
 
 from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer
-from tests.browser.runs import mean_square, train, watching
+from tests.browser.runs import STEPS, mean_square, train, watching
 from tests.browser.servers import ServerProcess
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, records, segment, write
 from torchgraph_explorer import TorchgraphWarning, Watcher
@@ -83,6 +83,37 @@ def test_the_beginning_and_the_end_of_a_training_are_said(own_viewer: Viewer, tr
     expect(own_viewer.connection).to_have_text("Live, 1 step")
     training.watcher.close()
     expect(own_viewer.connection).to_have_text("Finished, 1 step")
+
+
+def test_a_finished_run_is_not_called_live_while_answers_are_awaited(viewer: Viewer, digits: str) -> None:
+    updates, scalars = hold(viewer, "updates"), hold(viewer, "scalars")
+    viewer.open(digits)
+    expect(viewer.page.get_by_label("Run", exact=True)).to_have_value(digits)
+    expect(viewer.connection).to_have_text("Loading")
+    updates()
+    expect(viewer.connection).to_have_text(f"Finished, {STEPS} steps")
+    scalars()
+
+
+def hold(viewer: Viewer, name: str) -> Callable[[], None]:
+    """No answer of this name comes until what is returned is called."""
+    held: list[Route] = []
+    is_free = False
+
+    def answer(route: Route) -> None:
+        if is_free:
+            route.continue_()
+        else:
+            held.append(route)
+
+    def release() -> None:
+        nonlocal is_free
+        is_free = True
+        for route in held:
+            route.continue_()
+
+    viewer.page.route(f"**/api/{name}*", answer)
+    return release
 
 
 def update_without_gradients(model: nn.Module) -> None:

@@ -148,7 +148,7 @@ function ConnectionState() {
 
 /** What is read aloud when it changes: without the steps and the seconds, which change all the time. */
 function stateText(): string {
-  const state = server.connection.value;
+  const state = liveness.value;
   if (state === 'retrying') return server.problem.value ?? 'The server does not answer.';
   if (state === 'loading') return 'Loading';
   if (page !== null) return 'Exported';
@@ -157,13 +157,13 @@ function stateText(): string {
   if (state === 'empty') return server.chosenRun.value?.error ? 'Cannot be read' : 'Nothing recorded yet';
   if (state === 'missing') return 'Run not found';
   if (state === 'finished') return 'Finished';
-  if (liveness.value === 'stopped') return 'Ended without closing';
-  return liveness.value === 'quiet' ? 'No new steps' : 'Live';
+  if (state === 'stopped') return 'Ended without closing';
+  return state === 'quiet' ? 'No new steps' : 'Live';
 }
 
 function connectionText(): string {
   const steps = shown.data.value?.steps.length ?? 0;
-  const isCounted = !['loading', 'empty', 'missing'].includes(server.connection.value) && server.runs.value?.length !== 0;
+  const isCounted = !['loading', 'empty', 'missing'].includes(liveness.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   const since = liveness.value === 'quiet' ? ` for ${durationText(quietSeconds.value)}` : '';
   return isCounted ? `${stateText()}${since}, ${countText(steps)}` : stateText();

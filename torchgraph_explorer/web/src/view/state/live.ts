@@ -106,7 +106,8 @@ function succeed(): void {
 function connectionNow(): Connection {
   if (page !== null || shown.model.value?.data.value?.finished) return 'finished';
   if (chosenRun.value === undefined && runs.value?.length !== 0) return 'missing';
-  return chosenRun.value?.models.length === 0 ? 'empty' : 'live';
+  if (chosenRun.value?.models.length === 0) return 'empty';
+  return shown.data.value === null && chosenRun.value !== undefined ? 'loading' : 'live';
 }
 
 function fail(cause: unknown): void {

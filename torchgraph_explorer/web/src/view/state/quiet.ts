@@ -37,7 +37,9 @@ export const quietSeconds: ReadonlySignal<number> = computed(() => {
 
 /** The connection to the server, and whether anything comes. */
 export const liveness: ReadonlySignal<Connection | 'quiet' | 'stopped'> = computed(() => {
-  if (connection.value !== 'live') return connection.value;
+  if (!['loading', 'live'].includes(connection.value)) return connection.value;
+  if (shown.data.value?.finished) return 'finished'; // though other answers are awaited
+  if (connection.value === 'loading') return 'loading';
   if (shown.data.value?.stopped) return 'stopped';
   return quietSeconds.value > 0 ? 'quiet' : 'live';
 });
