@@ -295,6 +295,15 @@ def test_a_run_that_is_all_nan_has_one_finding(viewer: Viewer, logdir: Path) -> 
     expect(viewer.node("stem#0").locator(".node-badge")).to_have_text("first NaN")
 
 
+def test_that_findings_cannot_be_fetched_is_told_until_they_can(viewer: Viewer, broken: str) -> None:
+    viewer.page.route("**/api/findings*", lambda route: route.fulfill(status=503, json={"error": "Busy."}))
+    viewer.open(broken)
+    expect(viewer.page.locator(".findings")).to_have_text("Findings are not known. Busy. Trying again.")
+    viewer.page.unroute_all()
+    expect(rows(viewer).first).to_be_visible()
+    viewer.complaints.clear()  # the refusals are on the console
+
+
 def test_why_findings_are_not_known_is_told(viewer: Viewer, many: str) -> None:
     tell(viewer.page, lambda: {"problem": "The rules could not be run.", "looked_at": None})
     viewer.open(many)

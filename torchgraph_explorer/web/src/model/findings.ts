@@ -2,6 +2,7 @@
 
 import {effect, signal} from '@preact/signals';
 import type {ReadonlySignal} from '@preact/signals';
+import {messageOf} from '../api/errors';
 import {latest} from '../api/latest';
 import type {Finding, Findings, SameFindings} from '../api/types';
 
@@ -12,6 +13,7 @@ type FetchFindings = (version: string, signal: AbortSignal) => Promise<Findings 
 /** Asks whenever something is new, until closed. */
 export class ModelFindings {
   readonly #known = signal<Findings | null>(null);
+  readonly #problem = signal<string | null>(null);
   readonly #request = latest();
   readonly #stop: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -34,6 +36,11 @@ export class ModelFindings {
     return this.#known;
   }
 
+  /** Why the last question had no answer, as a sentence. */
+  get problem(): ReadonlySignal<string | null> {
+    return this.#problem;
+  }
+
   close(): void {
     this.#stop();
     this.#request.abort();
@@ -47,12 +54,16 @@ export class ModelFindings {
     this.#request.start(
       (abort) => this.fetchFindings(this.#known.peek()?.version ?? '', abort),
       (answer) => this.#take(answer),
-      () => this.#end(false), // the poll says what is wrong with the server
+      (cause) => {
+        this.#problem.value = messageOf(cause);
+        this.#end(false);
+      },
     );
   }
 
   #take(answer: Findings | SameFindings): void {
     const before = this.#known.peek();
+    this.#problem.value = null;
     if (!isSame(answer)) this.#known.value = {...answer, findings: kept(before?.findings, answer.findings)};
     else if (before !== null && before.is_complete !== answer.is_complete) this.#known.value = {...before, is_complete: answer.is_complete};
     this.#end(answer.is_complete);

@@ -90,6 +90,11 @@ export class Model {
     return this.#nonfinite.known;
   }
 
+  /** Why findings could not be asked for, as a sentence; null once they have come. */
+  get findingsProblem(): ReadonlySignal<string | null> {
+    return this.#findings.problem;
+  }
+
   /** What the rules say, at the steps of all optimizers; null before the first answer. */
   get findings(): ReadonlySignal<Findings | null> {
     return this.#findings.known;

@@ -53,10 +53,12 @@ export function FindingsList() {
 
 /** Why no finding is listed. */
 function Nothing({found: now}: {found: Findings | null}) {
-  if (now?.problem) {
+  const failure = now === null ? (shown.model.value?.findingsProblem.value ?? null) : null;
+  const problem = now?.problem ?? (failure === null ? null : `${failure} Trying again.`);
+  if (problem) {
     return (
       <p class="findings-none" role="status">
-        <b>Findings are not known.</b> <span class="dim">{now.problem}</span>
+        <b>Findings are not known.</b> <span class="dim">{problem}</span>
       </p>
     );
   }
