@@ -60,15 +60,7 @@ function Threshold() {
   const {by, at} = threshold.value;
   return (
     <span class="select">
-      <Select
-        label="Show contributions from"
-        value={by}
-        options={[
-          {value: 'share', label: '% of the strongest'},
-          {value: 'value', label: 'value'},
-        ]}
-        onChoose={(value) => (threshold.value = {by: value as 'share' | 'value', at: value === 'share' ? 5 : 0})}
-      />
+      <span class="select-label">Show contributions of at least</span>
       <NumberInput
         min={0}
         max={by === 'share' ? 100 : undefined}
@@ -76,6 +68,16 @@ function Threshold() {
         value={at}
         label="Threshold"
         onChoose={(chosen) => (threshold.value = {by, at: Math.max(0, chosen || 0)})}
+      />
+      <Select
+        isBare
+        label="Share or value"
+        value={by}
+        options={[
+          {value: 'share', label: '% of the strongest'},
+          {value: 'value', label: 'in value'},
+        ]}
+        onChoose={(value) => (threshold.value = {by: value as 'share' | 'value', at: value === 'share' ? 5 : 0})}
       />
     </span>
   );

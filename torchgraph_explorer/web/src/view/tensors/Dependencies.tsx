@@ -244,7 +244,8 @@ function Node({number, graph, links, drawing, selected, path, words}: NodeProps)
   const [before, after] = [links.before[number]!, links.after[number]!];
   const isDeadEnd = kind === 'parameter' && after.size === 0 && graph.edges.length > 0;
   const isKept = tensors.some((tensor) => store.tensors.value.has(idOf(graph.tensors[tensor]!)));
-  const title = call === null || call === 0 ? name : `${name} #${call + 1}`;
+  const named = name.startsWith(':') ? `the model${name}` : name; // what the model itself is given and returns
+  const title = call === null || call === 0 ? named : `${named} #${call + 1}`;
   const isDim = (words.trim() !== '' && !matches(name, words)) || (path !== null && !path.has(number));
   const relation = number === selected ? 'selected' : before.has(selected) ? 'successor' : after.has(selected) ? 'predecessor' : undefined;
   const facts = [KIND_NAMES[kind], relation, isDeadEnd && 'nothing that is named here is computed from it', !isKept && 'not kept'].filter(Boolean).join(', ');
