@@ -94,6 +94,7 @@ def take(shot: Shot, browser: Browser, url: str) -> None:
     viewer = Viewer(page, url)
     viewer.open(**shot.choices)
     expect(page.locator(".panel")).to_have_count(len(shot.choices.get("pin", ["of the finding"])))
+    expect(page.get_by_text("Looking for findings")).to_have_count(0, timeout=60_000)
     page.wait_for_function(ALL_PAINTED)
     page.screenshot(path=RES / f"{shot.name}.png")
     assert viewer.complaints == []
