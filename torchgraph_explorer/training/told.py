@@ -55,7 +55,7 @@ def checked_categories(categories: Any) -> tuple[str, ...]:
     """The categories of the samples of a batch as texts. Waits for a tensor that is on a GPU.
 
     Raises:
-        OptionError: They are no such thing.
+        OptionError: They are not one str or number for each sample.
     """
     if isinstance(categories, Tensor) or hasattr(categories, "tolist"):
         categories = categories.tolist()
@@ -63,6 +63,6 @@ def checked_categories(categories: Any) -> tuple[str, ...]:
     if is_row and not any(isinstance(one, (list, tuple)) for one in categories):
         return tuple(map(str, categories))
     raise OptionError(
-        f"watcher.samples({categories!r:.80}) are not categories. Pass one str or number for each sample of the batch: "
-        f"samples(['cat', 'dog', 'cat']), or a tensor of one dimension."
+        f"watcher.samples({categories!r:.80}) was not given categories. Pass one str or number for each sample of the "
+        f"batch: samples(['cat', 'dog', 'cat']), or a tensor of one dimension."
     )
