@@ -36,7 +36,7 @@ def rename_rules(rules: Mapping[str, str] | None) -> tuple[Rule, ...]:
     """The rules that `compare` takes.
 
     Raises:
-        OptionError: They are no map of names, or a name has more `*` than the other.
+        OptionError: They do not map names, or a name has more `*` than the other.
     """
     given = {} if rules is None else rules
     if not isinstance(given, Mapping) or len(given) > MOST_RULES:
@@ -48,7 +48,7 @@ def parse_rules(text: str) -> dict[str, str]:
     """The rules of a text as in the viewer: `layer1.* = stage1.*`, with newlines or semicolons between them.
 
     Raises:
-        OptionError: Something in it is no rule.
+        OptionError: Something in it is not a rule.
     """
     lines = (line.strip() for line in text.replace(";", "\n").split("\n"))
     found: dict[str, str] = {}

@@ -95,7 +95,7 @@ class Comparison:
         """Compare `a` with `b`, whose modules are found by `rename`; `judge` gives the findings of a model.
 
         Raises:
-            OptionError: `rename` is no map of names.
+            OptionError: `rename` does not map names.
             RecordError: A run is gone.
         """
         self.a, self.b = a, b

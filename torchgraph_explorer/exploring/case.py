@@ -119,7 +119,7 @@ def load(path: str | os.PathLike[str]) -> Case:
 
     Raises:
         NotFoundError: There is no such file.
-        RecordError: It is no case, is damaged, or a newer release wrote it.
+        RecordError: It is not a case, is damaged, or a newer release wrote it.
     """
     if not os.path.lexists(path):
         raise NotFoundError(f"There is no file {os.fspath(path)}. session.save('case.npz') writes one.")

@@ -348,7 +348,7 @@ class Pipeline:
         """Record scalars at the step that the training is in. A fault of ours is noted; training goes on.
 
         Raises:
-            OptionError: A name is no text, or a value no number.
+            OptionError: A name is not a str, or a value is not a number.
         """
         self._note_first_step()
         try:

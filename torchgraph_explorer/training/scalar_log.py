@@ -95,7 +95,7 @@ class ScalarLog:
             The names of those that have no value that can be read: of the meta device, or within `vmap`.
 
         Raises:
-            OptionError: A name is no text, or a value no number. Then none of them is kept.
+            OptionError: A name is not a str, or a value is not a number. Then none of them is kept.
         """
         values: list[tuple[str, Value]] = []
         unreadable: list[str] = []
