@@ -323,3 +323,18 @@ def test_a_category_of_its_own_lets_a_user_silence_all_of_it() -> None:
         warnings.simplefilter("ignore", TorchgraphWarning)
         warn("anything")
     assert caught == []
+
+
+@pytest.mark.parametrize("is_ours", [False, True], ids=["called by the user's code", "in a thread of ours"])
+def test_a_warning_shows_a_line_of_the_users_or_none(*, is_ours: bool) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        if is_ours:
+            thread = threading.Thread(target=warn, args=["Something."])
+            thread.start()
+            thread.join()
+        else:
+            watch(nn.Linear(1, 1), backend="none", log_freq=1).keep("why")
+    assert [(one.category, one.filename) for one in seen] == [
+        (TorchgraphWarning, "torchgraph" if is_ours else __file__)
+    ]

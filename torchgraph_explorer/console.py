@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
+from typing import Any
 
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.printable import LONGEST_TEXT, printable
@@ -27,10 +29,27 @@ def info(sentence: str) -> None:
         return
 
 
+NOT_THE_USERS = frozenset(
+    ("torchgraph_explorer", "torchgraph_tensorboard", "torchgraph_wandb", "torch", "threading", "contextlib", "weakref")
+)
+"""Packages whose lines say nothing to whoever reads a warning."""
+
+
 def warn(sentence: str) -> None:
-    """Warn of what is not recorded. Where warnings are errors, or cannot be shown, print a line instead."""
+    """Warn of what is not recorded, at the line of the user's code that led here if there is one.
+
+    Where warnings are errors, or cannot be shown, print a line instead.
+    """
     try:
-        warnings.warn(sentence, TorchgraphWarning, stacklevel=3)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in NOT_THE_USERS:
+            frame = frame.f_back
+        if frame is None:  # in a thread of ours, whose line says nothing either
+            frame_globals, file, line = globals(), "torchgraph", 0
+        else:
+            frame_globals, file, line = frame.f_globals, frame.f_code.co_filename, frame.f_lineno
+        registry: Any = frame_globals.setdefault("__warningregistry__", {})  # as `warnings.warn` does
+        warnings.warn_explicit(sentence, TorchgraphWarning, file, line, frame_globals.get("__name__"), registry)
     except Exception:
         info(sentence)
 
