@@ -244,7 +244,7 @@ def test_tokens_are_edited_as_numbers(page: Tab, flow: Open) -> None:
     expect(page.get_by_label("input[0][0, 1]")).to_have_value("10")
     shown.nth(0).fill("o")
     shown.nth(0).press("Enter")
-    expect(page.get_by_role("alert")).to_have_text("No token has the word 'o'. Near are 'on'.")
+    expect(page.get_by_role("alert")).to_have_text("No token has the word 'o'. Similar: 'on'.")
     expect(shown.nth(0)).to_have_value("the")
     assert session.value("input").tolist() == [[1, 10, 9, 4, 5, 6, 7]]
 

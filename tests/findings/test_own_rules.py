@@ -111,7 +111,7 @@ def test_a_rule_may_find_nothing(growing: Model) -> None:
     [pytest.param([3], id="a number"), pytest.param("rules", id="text"), pytest.param(raising, id="one function")],
 )
 def test_what_is_no_list_of_functions_is_refused(growing: Model, rules: object) -> None:
-    with pytest.raises(OptionError, match=r"^rules= is .*\. Make it a list of functions"):
+    with pytest.raises(OptionError, match=r"^rules= is .*\. Pass a list of functions"):
         growing.findings(rules=rules)  # type: ignore[arg-type]
 
 
@@ -120,7 +120,7 @@ def test_what_is_no_list_of_functions_is_refused(growing: Model, rules: object) 
     [
         pytest.param("mine.py", None, "There is no file", id="missing"),
         pytest.param("mine.py", "def rule(model):\n    yield from ()", "has no list RULES", id="no rules"),
-        pytest.param("mine.py", "RULES = []", r"RULES in .*mine\.py is \[\]\. Make it a list", id="an empty list"),
+        pytest.param("mine.py", "RULES = []", r"RULES in .*mine\.py is \[\]\. Pass a list", id="an empty list"),
         pytest.param("mine.py", "RULES = [3]", r"RULES in .*mine\.py is \[3\]\.", id="no functions"),
         pytest.param("mine.py", "a = 1\nb = a / 0", r"cannot be loaded in line 2: ZeroDivisionError", id="raises"),
         pytest.param(

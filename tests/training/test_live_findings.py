@@ -350,8 +350,8 @@ def is_zombie(process: int) -> bool:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        pytest.param({"rules": [3]}, r"rules= is \[3\]\. Make it a list of functions", id="rules"),
-        pytest.param({"rules": max}, r"rules= is <built-in function max>\. Make it a list", id="a function"),
+        pytest.param({"rules": [3]}, r"rules= is \[3\]\. Pass a list of functions", id="rules"),
+        pytest.param({"rules": max}, r"rules= is <built-in function max>\. Pass a list", id="a function"),
         pytest.param({"on_finding": "stop"}, "on_finding='stop' is not a function", id="on_finding"),
     ],
 )

@@ -91,8 +91,8 @@ def check_rules(rules: object, name: str) -> tuple[OwnRule, ...]:
     listed = tuple(rules) if isinstance(rules, Sequence) and not isinstance(rules, str) else ()
     if not listed or not all(map(callable, listed)):
         raise OptionError(
-            f"{name} is {printable(repr(rules))}. Make it a list of functions, each of a model's record that yields "
-            f"findings."
+            f"{name} is {printable(repr(rules))}. Pass a list of functions, each of which takes a model's "
+            "record and yields findings."
         )
     return listed
 

@@ -26,7 +26,7 @@ connections, all-to-all, random and fanned-out graphs alike; from 4,500 on up to
 MOST_ABREAST = 18
 """Nodes of one layer, or lines beside it, up to which Graphviz is asked: beyond, its drawings are wide and tangled."""
 
-IN_ROWS = "They stand in plain rows, where lines from one node, or to one, share their way."
+IN_ROWS = "So the nodes are arranged in plain rows, and lines from or to the same node share their way."
 
 KEPT = 512
 """Structures whose placement is kept. The result depends on the arguments alone, so one cache serves the process."""

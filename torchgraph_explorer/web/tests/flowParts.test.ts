@@ -125,7 +125,7 @@ describe('tokens by their words', () => {
     ['cat', 4],
     ['Cat ', 4],
     ['cat #9', 9],
-    ['ca', "No token has the word 'ca'. Near are 'cat #4', 'cat #9', 'cats'."],
+    ['ca', "No token has the word 'ca'. Similar: 'cat #4', 'cat #9', 'cats'."],
   ])('%s is found', (text, expected) => {
     expect(tokenFrom(text, found)).toBe(expected);
   });

@@ -17,5 +17,5 @@ export function tokenFrom(text: string, found: readonly Found[]): number | strin
   const [first] = found;
   if (first !== undefined && (first[1].trim() === wanted || first[1].trim().toLowerCase() === wanted.toLowerCase())) return first[0];
   const near = offers(found.slice(0, 5)).map(({value}) => `'${value}'`);
-  return `No token has the word '${wanted}'. ${near.length > 0 ? `Near are ${near.join(', ')}.` : 'None contains it.'}`;
+  return `No token has the word '${wanted}'. ${near.length > 0 ? `Similar: ${near.join(', ')}.` : 'None contains it.'}`;
 }
