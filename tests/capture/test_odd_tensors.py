@@ -155,3 +155,17 @@ def test_a_watched_model_is_converted_by_swapping_its_parameters(
             model.double().float()
             optimizer.zero_grad()
     assert model[0].weight is weight
+
+
+def test_of_backward_passes_that_vmap_makes_at_once_the_gradients_of_the_last_are_recorded() -> None:
+    """As of several backward passes one after the other. Their samples are not taken for those of the batch."""
+    model, heard = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), Listening()
+    x, weights = torch.randn(5, 3), torch.randn(3, 5, 2)
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        for _ in range(2):
+            out, parameters = model(x), tuple(model.parameters())
+            torch.vmap(lambda each: torch.autograd.grad(out, parameters, each, retain_graph=True))(weights)  # noqa: B023
+    assert not heard.finished.notes
+    statistics, _ = heard.row(("2", 0, "output", "output", "grad_norm"))
+    assert statistics["count"] == len(x)
+    assert statistics["mean"] == pytest.approx(weights[-1].norm(dim=1).mean().item(), rel=1e-5)

@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_hidden, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import (
+    NoDispatch,
+    is_hidden,
+    is_readable,
+    of_last_pass,
+    plain,
+    transforms_on,
+)
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, edge_in_use
 from torchgraph_explorer.capture.safe_hook import SafeHook
 from torchgraph_explorer.unvisited import unvisited
@@ -103,15 +110,16 @@ class GradientHook(SafeHook):
         hooks: Those of the step.
         keys: The series. Without any, the hook only notes that a backward pass is on.
         summands: How many parts, whose sum is the gradient, a backward pass delivers.
+        level: How many transforms of `torch.func` were on in the forward pass.
     """
 
-    __slots__ = ("hooks", "keys", "summands")
+    __slots__ = ("hooks", "keys", "level", "summands")
 
     def __init__(self, hooks: GradientHooks, *, summands: int = 1) -> None:
         """Nothing is read yet."""
         self.hooks = hooks
         self.keys: tuple[SeriesKey, ...] = ()
-        self.summands = summands
+        self.summands, self.level = summands, transforms_on()
 
     def act(self, gradient: Tensor | None) -> None:
         """Gradient arrives at the tensor; None if a function of the user's has none for it."""
@@ -131,7 +139,8 @@ class NodeHook(GradientHook):
 
     def __init__(self, hooks: GradientHooks, slot: int) -> None:
         """`slot` is the position of the gradient among what the node computes."""
-        self.hooks, self.keys, self.summands, self._slot = hooks, (), 1, slot
+        super().__init__(hooks)
+        self._slot = slot
 
     def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:  # type: ignore[override]
         """The node has computed the gradients of its inputs."""
@@ -278,7 +287,7 @@ class GradientHooks:
                 self._take(hook, gradient)
             else:
                 with NoDispatch():
-                    self._take(hook, plain(gradient))
+                    self._take(hook, plain(of_last_pass(gradient, hook.level)))
 
     def _take(self, hook: GradientHook, gradient: Tensor) -> None:
         """Read a gradient, or add it to the sum of which it is a part."""

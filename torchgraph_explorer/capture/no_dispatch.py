@@ -95,6 +95,21 @@ def untransformed(tensor: Tensor) -> Tensor:
     return tensor
 
 
+transforms_on = torch._C._functorch.get_dynamic_layer_stack_depth
+"""How many transforms of `torch.func` are on in this thread."""
+
+
+def of_last_pass(gradient: Tensor, level: int) -> Tensor:
+    """Of several backward passes that `vmap` makes at once, the gradient of the last one.
+
+    `level` is how many transforms were on in the forward pass: what these hide belongs to one backward pass.
+    """
+    functorch = torch._C._functorch
+    while functorch.is_batchedtensor(gradient) and functorch.maybe_get_level(gradient) > level:
+        gradient = functorch.get_unwrapped(gradient).select(functorch.maybe_get_bdim(gradient), -1)
+    return gradient
+
+
 def plain(tensor: Tensor) -> Tensor:
     """The tensor without its wrappers. Of a distributed tensor, this is the part on this rank."""
     tensor = untransformed(tensor)
@@ -115,8 +130,9 @@ def is_readable(tensor: Tensor) -> bool:
 
 
 def has_plain_elements(tensor: Tensor) -> bool:
-    """Whether it is an ordinary strided tensor with elements to read."""
-    return type(tensor) in ORDINARY and tensor.layout is torch.strided and not tensor.is_nested and is_readable(tensor)
+    """Whether it is an ordinary strided tensor with elements to read, without a wrapper of `torch.func`."""
+    is_ordinary = type(tensor) in ORDINARY and not _is_transformed(tensor)
+    return is_ordinary and tensor.layout is torch.strided and not tensor.is_nested and is_readable(tensor)
 
 
 def has_memory(tensor: Tensor) -> bool:

@@ -521,6 +521,22 @@ def _() -> Any:
     return _looped(_net(), gradients)
 
 
+@case("gradients of several losses at once, by vmap")
+def _() -> Any:
+    def gradients(model: nn.Module, _number: int) -> Any:
+        out, parameters = model(torch.randn(4, 6)), tuple(model.parameters())
+
+        def backward(weights: Tensor) -> Any:
+            return torch.autograd.grad(out, parameters, weights, retain_graph=True)
+
+        found = torch.vmap(backward)(torch.randn(3, *out.shape))
+        for parameter, each in zip(parameters, found, strict=True):
+            parameter.grad = each.mean(0)
+        return found
+
+    return _looped(_net(), gradients)
+
+
 @case("saved_tensors_hooks that pack to another type")
 def _() -> Any:
     def gradients(model: nn.Module, _number: int) -> Any:
