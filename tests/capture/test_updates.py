@@ -705,6 +705,37 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
     assert recorded == {"", "block", "block.inner.0", "block.inner.1", "block.last"}
 
 
+class Around(nn.Module):
+    """Has a layer whose `forward` is called from another function of that name, as by fairscale's checkpoint."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+        plain = self.layer.forward
+
+        class Function:
+            @staticmethod
+            def forward(x: Tensor) -> Tensor:
+                return plain(x)
+
+        setattr(self.layer, "forward", Function.forward)  # noqa: B010  # mypy allows no other
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.layer(x)
+        return result
+
+
+def test_a_module_that_is_called_is_not_said_to_be_run_by_its_forward() -> None:
+    model, heard = Around(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        for _ in range(3):
+            loss_of(model).backward()
+            optimizer.step()
+    assert not heard.finished.notes
+    assert {key[0] for key in heard.recorded() if key[2] == "output"} == {"", "layer"}
+
+
 def test_a_function_is_named_by_a_python_without_qualified_names_too() -> None:
     code = SimpleNamespace(co_name="forward")  # as in Python 3.10
     assert direct_forwards._name_of(SimpleNamespace(f_code=code)) == "forward"

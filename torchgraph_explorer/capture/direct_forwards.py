@@ -24,8 +24,11 @@ class DirectForwards:
         self._names = {id(module): name for name, module in modules.items()}
         self._found: dict[str, str] = {}
 
-    def look(self, call: Any) -> None:
-        """Look among the functions that are being executed within `call`, the frame of torch's call of a module."""
+    def look(self, call: Any, name: str) -> None:
+        """Look among the functions that are being executed within `call`, the frame of torch's call of module `name`.
+
+        What is in its place as its `forward`, as fairscale's checkpoint is, may call that from another `forward`.
+        """
         frame: Any = sys._getframe(1)
         inner_forwards: list[Any] = []
         while frame is not None and frame is not call:
@@ -37,8 +40,11 @@ class DirectForwards:
         called = _self_of(inner_forwards[-1])
         for each in reversed(inner_forwards[:-1]):  # the outermost of a module first, since it may run its base class's
             module = _self_of(each)
-            if module is not called and isinstance(module, nn.Module) and (name := self._names.get(id(module))):
-                self._found.setdefault(name, _name_of(_caller_of(each)))
+            if module is called or not isinstance(module, nn.Module):
+                continue
+            found = self._names.get(id(module), name)
+            if found not in {"", name}:
+                self._found.setdefault(found, _name_of(_caller_of(each)))
 
     def sentence(self) -> str | None:
         """What is not recorded for that reason, and what to do; None if nothing was found."""

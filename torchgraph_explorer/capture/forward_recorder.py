@@ -288,7 +288,7 @@ class ForwardRecorder:
     def _look(self) -> None:
         """An operation is executed, or a module called, in a step that is traced."""
         if self.calls.open and not self.calls.open[-1].is_skipped:  # what that calls would not be found among the open
-            self._direct.look(self.calls.open[-1].frame)
+            self._direct.look(self.calls.open[-1].frame, self.calls.open[-1].name)
 
     def _end_pass(self, hooks: list[GradientHook]) -> None:
         if self.calls.length.is_over:
