@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -818,6 +819,18 @@ def test_a_parameter_that_each_forward_pass_makes_is_told(way: str, tmp_path: Pa
     told = [one for one in found(tmp_path, model, sgd(model), loss=squares) if one.kind == "not-in-optimizer"]
     assert [(one.severity, one.module) for one in told] == ([("warning", "1")] if way == "each time" else [])
     assert all("makes `weight` of" in one.text for one in told)
+
+
+def test_other_parameters_in_a_pass_between_two_updates_are_no_fault(tmp_path: Path) -> None:
+    """As in tools that compute a Hessian. The step begins with that pass, so not with the parameters of the model."""
+    model = network()
+
+    def loss(watched: Any) -> Tensor:
+        others = {name: one.detach().clone().requires_grad_() for name, one in watched.named_parameters()}
+        torch.autograd.grad(squares(partial(torch.func.functional_call, watched, others)), list(others.values()))
+        return squares(watched)
+
+    assert kinds(found(tmp_path, model, sgd(model), loss=loss)) == []
 
 
 @pytest.mark.parametrize(

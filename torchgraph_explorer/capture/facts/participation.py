@@ -44,14 +44,19 @@ class Participation:
         called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
         self.without_gradient = few(name for key, name in missed if key in called)
 
-    def look_for_remade(self, parameters: Named, model: nn.Module) -> None:
-        """A backward pass has ended, in a step of `model` that began with `parameters`."""
+    def look_for_remade(self, parameters: Named, model: nn.Module, known: Iterable[Optimizer]) -> None:
+        """A backward pass has ended, in a step of `model` that began with `parameters`.
+
+        Those that one of the `known` optimizers holds were made once: the step began with others in their places, as
+        where `functional_call` computes a Hessian between two updates.
+        """
+        held = held_by(known)
         before = {name for name, _ in parameters.values()}
         now = named_parameters(modules_by_name(model))
         self.remade = few(
             name
             for key, (name, one) in now.items()
-            if key not in parameters and name in before and gradient_of(one) is not None
+            if key not in parameters and key not in held and name in before and gradient_of(one) is not None
         )
 
     def before_update(

@@ -160,7 +160,7 @@ class StepFactsRecorder:
             self._parameters, (module for name, module in self._modules.items() if name in called)
         )
         if self._number < STEPS_COMPARED:
-            self._participation.look_for_remade(self._parameters, self._model)
+            self._participation.look_for_remade(self._parameters, self._model, self._optimizers.known)
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
         self._note_scalers(self._optimizers.scalers)
