@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -146,6 +147,24 @@ def test_an_optimizer_for_each_parameter_gives_the_same() -> None:
             optimizer.step()
     exact = {name: float((now - before[name]).norm() / before[name].norm()) for name, now in matrices(model).items()}
     assert ratios(heard) == pytest.approx(exact, rel=0.15)
+
+
+class Point(nn.Parameter):
+    """Gives no tensor where another one does, as a point on a manifold of HypLL's."""
+
+    def detach(self) -> Any:
+        return "a point"
+
+
+def test_a_parameter_that_gives_no_tensor_leaves_the_ratios_of_others() -> None:
+    model, heard = network(), Listening()
+    last = cast("nn.Linear", model[4])
+    last.weight = Point(last.weight.data)
+    with watch(model, log_freq=1, backend=heard, verbose=False):
+        model(torch.randn(6, 3, 8, 8)).square().mean().backward()
+        torch.optim.SGD([one for one in model.parameters() if one.dim() > 1], lr=0.5, foreach=False).step()
+    assert not heard.finished.notes
+    assert set(ratios(heard)) == {"0.weight", "3.weight"}
 
 
 def test_a_fault_is_said_once_and_all_else_is_recorded() -> None:

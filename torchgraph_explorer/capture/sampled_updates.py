@@ -193,9 +193,10 @@ def _sample(parameter: Tensor) -> Tensor | None:
     """A view of the elements of `parameter` that are sampled; None if it is not measured."""
     if not is_readable(parameter):
         return None
-    values = plain(parameter).detach()
+    values: object = plain(parameter).detach()
     if (
-        values.dtype not in FLOATS
+        not isinstance(values, Tensor)  # a point on a manifold of HypLL's gives another such point
+        or values.dtype not in FLOATS
         or values.layout is not torch.strided
         or values.numel() == 0
         or not has_memory(values)
