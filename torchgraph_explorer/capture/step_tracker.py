@@ -408,7 +408,12 @@ class StepTracker:
             if model is None or current.is_inside:
                 return
             is_frozen = not self._counter.takes(model)
-            if self._admission.admits(model, is_frozen=is_frozen) and (one := current.one) is not None:
+            try:
+                is_logged = self._admission.admits(model, is_frozen=is_frozen)
+            except Exception as fault:  # no hook is on any more that could tell
+                self._fail("", fault)
+                return
+            if is_logged and (one := current.one) is not None:
                 process_state.attach_targets.enter(one)
                 if isinstance(one.forward, ForwardRecorder) and one.forward.records(name):
                     one.forward.enter(name, args, kwargs)
