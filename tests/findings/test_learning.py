@@ -123,6 +123,35 @@ def test_a_first_update_may_replace_weights_that_begin_far_too_small(
     assert kinds(tmp_path, ratio=lambda step: 16.0 if not step else late, loss=loss) == expected
 
 
+def test_a_single_layer_may_go_far_from_where_it_began(tmp_path: Path) -> None:
+    assert kinds(tmp_path, ratio=lambda step: 2.0 * 0.7**step, loss=FALLING.tolist()) == []
+
+
+@pytest.mark.parametrize(("small", "expected"), [(0.01, []), (1.0, ["update-too-large"])])
+def test_an_update_is_not_too_large_for_weights_that_have_become_small(
+    small: float, expected: list[str], tmp_path: Path
+) -> None:
+    """As a single weight that changes its sign; two layers."""
+    frames: list[dict[Any, Any]] = []
+    for step in range(COUNT):
+        is_small = step % 10 == 9
+        frames.append({})
+        for name in ("fc1", "fc2"):
+            frames[-1] |= {
+                (name, "param", "weight", "value"): [small if is_small else 1.0 + step / 1000],
+                (name, "param", "weight", "grad"): [0.1 + step / 1000],
+                (name, "param", "weight", "update_ratio"): [2.0 if is_small else 1e-3],
+            }
+    graph = chain(module("fc1", "Linear", weight(1, 1)), module("fc2", "Linear", weight(1, 1)))
+    found = recorded(tmp_path, graph, frames).findings()
+    assert [one.kind for one in found if one.kind == "update-too-large"] == expected
+
+
+def test_a_gradient_that_is_small_once_by_chance_has_not_grown(tmp_path: Path) -> None:
+    """As with batches of one sample, whose errors differ by any factor."""
+    assert kinds(tmp_path, gradient=lambda step: 1e-3 if step == 2 else 3.0) == []
+
+
 def test_a_loss_that_is_noisy_at_first_has_not_risen_where_its_noise_ends(tmp_path: Path) -> None:
     noise = np.random.default_rng(1).standard_normal(COUNT)
     policy = np.where(STEPS < 20, -1.5 + 1.4 * noise, -0.02 + 0.01 * noise)

@@ -89,6 +89,22 @@ def of_one_number(model: nn.Module, _: int) -> Tensor:
     return squared(model(samples), torch.ones(()))
 
 
+def of_a_number_each(model: nn.Module, _: int) -> tuple[Tensor, Tensor]:
+    """Predictions for a batch around one point, whose samples all have its number."""
+    centre = torch.randn(1, 8)
+    return model(centre + 0.3 * torch.randn(32, 8)), centre[:, :1].tanh()
+
+
+def of_a_number_each_and_a_penalty(model: nn.Module, step: int) -> Tensor:
+    penalty = torch.stack([one.square().sum() for one in model.parameters()]).sum()
+    return squared(*of_a_number_each(model, step)) + 1e-2 * penalty
+
+
+def of_a_number_each_softly(model: nn.Module, step: int) -> Tensor:
+    predictions, numbers = of_a_number_each(model, step)
+    return (predictions - 4 * numbers).cosh().log().mean()
+
+
 def of_one_number_and_a_penalty(model: nn.Module, step: int) -> Tensor:
     return of_one_number(model, step) + 0.1 * sum(one.square().sum() for one in model.parameters())
 
@@ -110,6 +126,8 @@ def of_a_number_for_each_batch(model: nn.Module, _: int) -> Tensor:
         pytest.param((), of_equal_shapes, True, None, id="equal shapes"),
         pytest.param((), of_one_number, True, None, id="one number"),
         pytest.param((), of_one_number_and_a_penalty, True, None, id="one number, and a penalty"),
+        pytest.param((), of_a_number_each_and_a_penalty, True, None, id="a number for each batch, and a penalty"),
+        pytest.param((), of_a_number_each_softly, True, None, id="a number for each batch, and a bounded gradient"),
         pytest.param((), of_a_number_for_each_batch, True, None, id="a number for each batch"),
     ],
 )
@@ -281,6 +299,17 @@ def test_dropout_of_features_that_another_network_takes_is_not_told(tmp_path: Pa
 
     found = trained(tmp_path, network(5, nn.Dropout(0.3)), step, beside=head)
     assert told(found, "dropout-on-output") == []
+
+
+def test_a_network_of_one_unit_is_not_taken_for_targets_that_broadcast(tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples = torch.randn(16, 1)
+        return squared(model(samples), 0.7 * samples)
+
+    model = nn.Sequential(nn.Linear(1, 1), nn.Tanh(), nn.Linear(1, 1))
+    nn.init.constant_(model[0].weight, 0.8)  # type: ignore[arg-type]
+    nn.init.constant_(model[2].weight, -0.5)  # type: ignore[arg-type]
+    assert told(trained(tmp_path, model, step, rate=0.002), "targets-broadcast") == []
 
 
 # Batches of one class

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
+from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.heads import rounding, samples_of, trained_outputs
-from torchgraph_explorer.findings.rules.loss import judged
+from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import Series, TensorInfo
@@ -31,6 +32,13 @@ EXACT = 1e-3
 
 MORE = 1.02
 """The logged loss over the square of that distance, at least. With a single target for all, they are the same."""
+
+OF_CHANCE = 0.05
+"""How much the variance of the targets of a batch differs at least from that of the next one, over what it does where
+they are drawn at random: the root of two over their number."""
+
+MULTIPLE = 0.01
+"""By how much what a loss has beside the error may differ from a multiple of a penalty on the weights."""
 
 VARIES = 0.01
 """By how much that number differs between batches, over the distances, where no loss was logged."""
@@ -64,10 +72,20 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     """
     if not need_not_fall(evidence):  # adversaries have one target for all
         found = [*_by_size(evidence), *_of_several(evidence)]
-        if found:
+        if found or _is_one_target(evidence):
             yield from found
             return
     yield from broadcast_order(evidence)
+
+
+def _is_one_target(evidence: Evidence) -> bool:
+    """Whether these are gradients of a squared error, and the logged loss is that of one target for all of a batch."""
+    loss = judged(evidence)
+    is_known = loss is not None and len(loss.values) >= LEAST_STEPS
+    numbers = [one for one in trained_outputs(evidence) if _is_one_number(one.info)] if is_known else []
+    return any(
+        _centred(evidence, one.column, one.norms, weight=weight) is not None for one in numbers for weight in (2.0, 1.0)
+    )
 
 
 def _of_several(evidence: Evidence) -> Iterator[Finding]:
@@ -81,9 +99,10 @@ def _of_several(evidence: Evidence) -> Iterator[Finding]:
             evidence.column(*of)[rows].astype(np.float64) for of in (("count", column), ("l2_norm", norms))
         )
         found = _Centred(rows, np.array([numbers[1] for _, numbers in seen]), count * length**2 / 4)
-        severity = _severity(evidence, found)
+        samples = samples_of(evidence, info, column)
+        severity = _severity(evidence, found, samples=samples[rows])
         if severity is not None:
-            yield _told_of_several(evidence, one, rows, severity=severity, samples=samples_of(evidence, info, column))
+            yield _told_of_several(evidence, one, rows, severity=severity, samples=samples)
         return
 
 
@@ -116,9 +135,10 @@ def _by_size(evidence: Evidence) -> Iterator[Finding]:
             yield _told_of_counts(evidence, one, counted, samples=samples)
             continue
         found = next((of for weight in (2.0, 1.0) if (of := _centred(evidence, column, norms, weight=weight))), None)
-        severity = None if found is None else _severity(evidence, found)
+        count = evidence.column("count", column).astype(np.float64)
+        severity = None if found is None else _severity(evidence, found, samples=count[found.rows])
         if found is not None and severity is not None:
-            samples = float(np.median(evidence.column("count", column)[found.rows]))
+            samples = float(np.median(count[found.rows]))
             yield _told(evidence, one, found, severity=severity, samples=samples)
 
 
@@ -173,12 +193,12 @@ def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
     return None
 
 
-def _severity(evidence: Evidence, found: _Centred) -> Severity | None:
+def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severity | None:
     """Whether the samples of a batch have different targets, which the centre is the mean of; None if not.
 
     The centre differs from batch to batch then, as no constant does, and the loss is larger by the variance of the
-    targets. Where all batches are the same, that variance is, too. Without a logged loss, each batch may have one
-    target.
+    targets, which differs, too, unlike a penalty on the weights. Where all batches are the same, that variance is.
+    Without a logged loss, each batch may have one target.
     """
     varies = bool(found.centre.std() > VARIES * np.sqrt(np.median(found.square)))
     loss = judged(evidence)
@@ -187,8 +207,28 @@ def _severity(evidence: Evidence, found: _Centred) -> Severity | None:
         return "info" if varies else None
     logged, square = loss.values[values], found.square[rows]
     rest = logged - square
-    is_larger = bool(np.median(logged / square) > MORE)
-    return "warning" if is_larger and (varies or np.ptp(rest) < EXACT * np.median(rest)) else None
+    usual = float(np.median(rest))
+    if not np.median(logged / square) > MORE:
+        return None
+    differs = noise_of(rest) > OF_CHANCE * np.sqrt(2 / np.median(samples)) * usual
+    if np.ptp(rest) < EXACT * usual:
+        return "warning"
+    return "warning" if varies and differs and not _is_penalty(evidence, found.rows[rows], rest) else None
+
+
+def _is_penalty(evidence: Evidence, rows: Rows, rest: Floats) -> bool:
+    """Whether this is a multiple of the squares, or of the magnitudes, of all parameters or of all matrices."""
+    every = evidence.of_kind("value", "param")
+    matrices = [one for one in every if dimensions(evidence.places.tensor(evidence.series[one])) > 1]
+    for columns in (every, matrices):
+        lengths, sizes, count = (
+            evidence.matrix(name)[rows][:, columns].astype(np.float64) for name in ("l2_norm", "absolute_mean", "count")
+        )
+        for penalty in ((lengths**2).sum(axis=1), (sizes * count).sum(axis=1)):
+            factors = rest / penalty
+            if np.ptp(factors) < MULTIPLE * abs(np.median(factors)):
+                return True
+    return False
 
 
 def _told_of_counts(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:

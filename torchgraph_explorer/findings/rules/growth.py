@@ -17,6 +17,9 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, n
 GRADIENT_GROWTH = 100.0
 """Times the gradient's norm at the beginning of the run."""
 
+AROUND, AT_FIRST = 5, 3
+"""Rows whose median is the norm at the last of them; and how many the first ones have together."""
+
 GRADIENT_TO_WEIGHTS = 1.0
 """A gradient that has grown counts only if its norm exceeds so many times the norm of the weights at the beginning."""
 
@@ -52,7 +55,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS):
         return
     early = rows[: max(LEAST_ROWS, len(rows) // 10)]
-    base, held = float(total[early].min()), float(np.median(weights[early]))
+    base, held = float(_least_before(total, early)[early].min()), float(np.median(weights[early]))
     is_large = (total > GRADIENT_GROWTH * _least_before(total, early)) & (total > GRADIENT_TO_WEIGHTS * held)
     if learns(evidence):
         is_large &= bool(is_large[-max(LEAST_ROWS, len(rows) // 10) :].any())  # what has passed did no harm
@@ -76,9 +79,13 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _least_before(total: Floats, early: Rows) -> Floats:
-    """The smallest norm of the `early` rows, up to each row: one that only falls has not grown."""
+    """The smallest norm of the `early` rows, up to each row: one that only falls has not grown.
+
+    Each is the median of some rows up to it: of a batch of one sample, it may be next to nothing by chance.
+    """
     least = np.full(len(total), np.inf)
-    least[early] = total[early]
+    some = total[early]
+    least[early] = [np.median(some[max(0, at + 1 - AROUND) : max(at + 1, AT_FIRST)]) for at in range(len(some))]
     found: Floats = np.minimum.accumulate(least)
     return found
 

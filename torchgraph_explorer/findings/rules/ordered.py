@@ -10,8 +10,8 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import the_loss
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.heads import samples_of, trained_outputs
-from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.findings.rules.heads import sample_size, samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 from torchgraph_explorer.schema import NumberAnswers
 
 LEAST_STEPS = 3
@@ -23,6 +23,9 @@ LEAST_SPREAD = 0.01
 LEAST_VARYING = 1e-4
 """Standard deviation of the predictions over their root mean square."""
 
+OFTEN = 0.75
+"""Share of the steps at which the loss has to be larger than one target for each prediction allows."""
+
 BENT = 1e-4
 """Beyond rounding. A distance from one target for all has gradients on a line."""
 
@@ -32,22 +35,27 @@ def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
 
     So it is if each prediction is compared with all targets, whatever the error: the sum of its distances from these
     rises with it. With one target for each, the order is that of the errors. With a single target for all, as of an
-    adversary, the prediction that is not drawn at all is the same at all steps, or the gradients lie on a line.
+    adversary, the prediction that is not drawn at all is the same at all steps, or the gradients lie on a line. Each
+    batch may have a target of its own, or all predictions be too large by the same factor: then the loss is no larger
+    than what the gradients leave. Without a logged loss, nobody knows.
     """
     rows = rows_with(evidence, lambda one: one.numbers is not None)
     known = [found for row in rows if (found := facts_at(evidence, row).numbers) is not None]
     if not all(one.outputs == 1 and one.drops == 0 for one in known) or _are_constant(evidence):
         return
-    if not _moves(known):
+    if not _moves(known) or _is_given_one_number(evidence):
         return
     is_bent = sum(one.spread > LEAST_SPREAD and one.bend > BENT for one in known) >= LEAST_STEPS
     if not is_bent and not _has_more_to_lose(evidence, rows):
+        return
+    is_sure = _are_several(evidence, rows, known)
+    if is_sure is False:
         return
     samples = known[-1].samples
     yield finding(
         evidence,
         "targets-broadcast",
-        "warning",
+        "warning" if is_sure else "info",
         at="",
         rows=rows,
         numbers={"samples": samples, "steps": len(rows)},
@@ -58,6 +66,30 @@ def broadcast_order(evidence: Evidence) -> Iterator[Finding]:
         advice="Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or "
         "`y.unsqueeze(1)`. torch warns of it when the loss is first computed.",
     )
+
+
+def _are_several(evidence: Evidence, rows: list[int], known: list[NumberAnswers]) -> bool | None:
+    """Whether the logged loss is larger than any with one target for each prediction; None if that is not known.
+
+    An error that is convex, and nothing where it has no gradient, is at most the gradient times the distance from
+    there. For all of a batch, that is at most the root of the sums of the squares of both.
+    """
+    loss, outputs = the_loss(evidence.scalars), [*trained_outputs(evidence)]
+    if loss is None or len(outputs) != 1:
+        return None
+    column, norms = outputs[0].column, outputs[0].norms
+    passed = [(row, (one.below + one.above) / 2) for row, one in zip(rows, known, strict=True) if 0 < one.rising < 1]
+    wanted, centres = np.array([row for row, _ in passed], np.intp), np.array([centre for _, centre in passed])
+    _, at, values = np.intersect1d(evidence.steps[wanted], loss.steps, return_indices=True)
+    if len(at) < LEAST_ROWS:
+        return None
+    mean, std, length = (
+        evidence.column(name, of)[wanted[at]].astype(np.float64)
+        for name, of in (("mean", column), ("std", column), ("l2_norm", norms))
+    )
+    size = samples_of(evidence, outputs[0].info, column)[wanted[at]]
+    most = length * np.sqrt(size) * np.hypot(std, mean - centres[at])
+    return bool((loss.values[values] > MORE * most).mean() >= OFTEN)
 
 
 def _has_more_to_lose(evidence: Evidence, rows: list[int]) -> bool:
@@ -97,6 +129,13 @@ def _are_constant(evidence: Evidence) -> bool:
     with np.errstate(all="ignore"):
         varies = [np.nanmedian(evidence.column("std", one) / evidence.rms[:, one]) > LEAST_VARYING for one in columns]
     return not any(varies)
+
+
+def _is_given_one_number(evidence: Evidence) -> bool:
+    """Whether each sample is one number: predictions and errors may well be in the same order then, or the opposite."""
+    columns = [one for one in evidence.of_kind("value", "input") if not evidence.series[one].module]
+    infos = [evidence.places.tensor(evidence.series[one]) for one in columns]
+    return bool(infos) and all(info is not None and sample_size(info) == 1 for info in infos)
 
 
 def _moves(known: list[NumberAnswers]) -> bool:

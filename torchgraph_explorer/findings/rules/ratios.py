@@ -9,20 +9,34 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 
 
-def measured_ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
+def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
     """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
 
     Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are. Where
     some matrices change, those that do not, as of an expert without samples, do not count.
+    With `of_first_norm`, weights that are smaller than at first count as they were then: what decays to nothing, or
+    has a single element that changes its sign, is small beside any update.
     """
     weights = [one for one in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, one)]
     ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
+    if of_first_norm:
+        ratios *= _shares_left(evidence, weights)
     ratios[~np.isfinite(ratios)] = np.nan
     ratios[(ratios == 0) & (ratios > 0).any(axis=1, keepdims=True)] = np.nan
     found = np.full(len(evidence), np.nan)
     is_known = np.isfinite(ratios).any(axis=1)
     found[is_known] = np.nanmedian(ratios[is_known], axis=1)
     return found
+
+
+def _shares_left(evidence: Evidence, columns: list[int]) -> npt.NDArray[np.float64]:
+    """The norm of each parameter over that at first, and at most 1, `[rows, columns]`."""
+    series = [evidence.series[column] for column in columns]
+    values = [evidence.find(one.module, one.call, one.role, one.path) or 0 for one in series]
+    norms = evidence.matrix("l2_norm")[:, values].astype(np.float64)
+    first = [next(iter(of[np.isfinite(of)]), np.nan) for of in norms.T]
+    shares: npt.NDArray[np.float64] = np.fmin(norms / np.array(first), 1.0)
+    return shares
 
 
 def has_ratio(evidence: Evidence, column: int) -> bool:

@@ -53,9 +53,9 @@ LEAST_STEPS = 30
 """Steps that the whole run must have for that."""
 
 
-def _ratios(evidence: Evidence) -> npt.NDArray[np.float64]:
+def _ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
     """The ratio of update and weight at each row, `measured_ratios`. Without recorded updates, a lower bound of it."""
-    measured = measured_ratios(evidence)
+    measured = measured_ratios(evidence, of_first_norm=of_first_norm)
     return measured if np.isfinite(measured).any() else _bounds(evidence)
 
 
@@ -142,9 +142,11 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     """Updates change the weights by a tenth or more, again and again."""
     if any(SEARCHING in name for one in evidence.facts if one is not None for name in one.optimizers):
         return
-    ratios = _ratios(evidence)
+    ratios = _ratios(evidence, of_first_norm=True)
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
+    if _is_one_layer_that_settles(evidence, rows, large):
+        return
     is_replaced = (
         len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
     )
@@ -172,6 +174,13 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         text=text,
         advice="Lower the learning rate by a factor of 10, or warm it up.",
     )
+
+
+def _is_one_layer_that_settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
+    """Whether a single matrix is trained, and learns: where it begins means nothing, and it goes where it has to be."""
+    late = rows[3 * len(rows) // 4 :]
+    is_one = len(trained_matrices(evidence)) == 1
+    return is_one and len(large) > 0 and not np.isin(large, late).any() and learns(evidence)
 
 
 def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
