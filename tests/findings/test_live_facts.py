@@ -432,6 +432,38 @@ def test_of_sound_units_nothing_is_told(make: Callable[[], nn.Module], every: in
     assert [one for one in found if one.kind in {"dead-units", "symmetric-units", "collapse"}] == []
 
 
+def test_units_of_which_each_sample_has_few_are_not_dead(tmp_path: Path) -> None:
+    def loop(model: Any) -> Iterator[object]:
+        optimizer = sgd(model, lr=0.01)
+        while True:
+            optimizer.zero_grad()
+            inputs = torch.eye(64)[torch.randint(64, (256,))]
+            (model(inputs) - inputs).square().mean().backward()
+            yield optimizer.step()
+
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+    with torch.no_grad():
+        model[0].weight.copy_(torch.eye(64))  # type: ignore[operator]
+        model[0].bias.fill_(-0.1)  # type: ignore[operator]
+    assert "dead-units" not in {one.kind for one in told(loop, tmp_path, model=model)}
+
+
+def test_outputs_that_are_asked_to_be_nearly_alike_have_not_collapsed(tmp_path: Path) -> None:
+    """As of a pressure in hectopascals: the bias begins at the mean of the targets."""
+
+    def loop(model: Any) -> Iterator[object]:
+        nn.init.constant_(model[2].bias, 1013.0)
+        optimizer = sgd(model, lr=0.01)
+        while True:
+            optimizer.zero_grad()
+            inputs = torch.randn(32, 8)
+            (model(inputs) - 1013 - 0.1 * inputs[:, :1]).square().mean().backward()
+            yield optimizer.step()
+
+    found = told(loop, tmp_path, model=nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)))
+    assert "collapse" not in {one.kind for one in found}
+
+
 OURS = {kind for _, kind, _ in FAULTY.values()} | {"batch-of-one", "training-in-eval-mode"}
 
 

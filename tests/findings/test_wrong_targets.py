@@ -472,6 +472,29 @@ def test_latents_that_say_nothing_are_told(
     assert told(found, "posterior-collapse") == ([("warning", place)] if place else [])
 
 
+class Agent(nn.Module):
+    """A policy, and beside it in the same module a critic that takes its actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mu, self.log_std = nn.Linear(8, 3), nn.Linear(8, 3)
+        self.critic = nn.Linear(3, 1)
+        nn.init.zeros_(self.mu.bias)
+        nn.init.zeros_(self.log_std.bias)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        mean, spread = self.mu(samples), self.log_std(samples)
+        return self.critic(mean + torch.randn_like(mean) * spread.exp())
+
+
+def test_actions_that_a_critic_takes_are_no_latents(tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        [samples] = drawn(0.1 * SAMPLES)
+        return F.mse_loss(model(samples), samples[:, :1])
+
+    assert told(trained(tmp_path, Agent(), step, steps=240, rate=1e-4), "posterior-collapse") == []
+
+
 # Frozen layers
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import sample_size
+from torchgraph_explorer.findings.rules.heads import sample_size, trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series
 
@@ -51,8 +51,23 @@ def posterior_collapse(evidence: Evidence) -> Iterator[Finding]:
         nats = _divergence(evidence, one)
         rows = np.flatnonzero(np.isfinite(nats))
         kept = held(nats[rows] < LITTLE, share=HELD)
-        if kept is not None:
+        if kept is not None and not _are_actions(evidence):
             yield _told(evidence, evidence.series[one.mean], rows[kept], nats=float(nats[rows[-1]]))
+
+
+def _are_actions(evidence: Evidence) -> bool:
+    """Whether what comes out has fewer elements a sample than what goes in: a value of actions, as of a policy's.
+
+    What is decoded has as many. A loss that the model returns tells nothing.
+    """
+    outputs = [sample_size(one.info) for one in trained_outputs(evidence)]
+    inputs = [
+        evidence.places.tensor(evidence.series[one])
+        for one in evidence.of_kind("value", "input")
+        if not evidence.series[one].module
+    ]
+    given = [sample_size(one) for one in inputs if one is not None and "float" in one.dtype]
+    return bool(outputs and given) and max(outputs) < min(given)
 
 
 def _latents(evidence: Evidence) -> Iterator[_Latents]:

@@ -36,6 +36,9 @@ BREAKS = 0.2
 ALIKE = 1e-3
 """Largest minus smallest value of a unit over its largest magnitude, in the mean, below which all samples are alike."""
 
+MORE = 10.0
+"""Times that within which all targets of a batch are nearly alike."""
+
 EQUAL_SHARE = 0.5
 """Share of the rows of a matrix that are equal to another one, after two updates."""
 
@@ -134,6 +137,8 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
     while first > 0 and alike[first - 1][2] is not None:
         first -= 1
     (module, _), seen, rows = alike[first]
+    if _are_asked_for(evidence):
+        return
     output = alike[-1][1][-1][1]
     assert rows is not None
     goes = "goes into" if evidence.places.class_of(module) in _LAYERS else "comes out of"
@@ -152,6 +157,18 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
         advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, many layers "
         "without residual connections, the last place of sequences that end with padding, or a loss that a constant "
         "minimises. Embeddings that may collapse need negative pairs, or variance in their loss.",
+    )
+
+
+def _are_asked_for(evidence: Evidence) -> bool:
+    """Whether the targets of a squared error are nearly alike, too, at all steps that were looked at.
+
+    Those that a network gives itself are so only when it has collapsed.
+    """
+    targets = [one.targets for one in evidence.training if one is not None and one.targets is not None]
+    limit = MORE * ALIKE
+    return len(targets) >= LEAST_ROWS and all(
+        most - least <= limit * max(abs(least), abs(most)) for least, most in targets
     )
 
 

@@ -10,13 +10,17 @@ import numpy as np
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Series, TensorInfo
 
 DEAD_SHARE = 0.98
 """Share of zeros in the output of a ReLU from which on it is dead."""
+
+UNUSED, LEAST_LOOKED_AT = 0.6, 4
+"""Share of the units that are zero for every sample from which on a layer of many zeros is dead, and not sparse; and in
+how many steps that has to be so."""
 
 SATURATED_SHARE = 0.6
 """Share of the inputs of a tanh or sigmoid that lie where it is flat."""
@@ -41,7 +45,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         shares = evidence.zero_shares[:, one.column]
         there = np.flatnonzero(np.isfinite(shares))
         rows = held(shares[there] >= DEAD_SHARE, share=HELD)
-        if rows is None:
+        if rows is None or _are_used(evidence, evidence.series[one.column], since=int(there[rows[len(rows) // 2]])):
             continue
         worst = float(shares[there[rows]].min())
         share = "All" if worst == 1 else f"At least {worst:.1%}"
@@ -57,6 +61,21 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
             band=Band("zero_fraction", high=DEAD_SHARE) if one.at is evidence.series[one.column] else None,
         )
+
+
+def _are_used(evidence: Evidence, one: Series, *, since: int) -> bool:
+    """Whether most units are above zero for some samples of steps that were looked at, from the row `since` on.
+
+    So it is in a sparse autoencoder, of which few units are for each sample.
+    """
+    seen = [
+        units
+        for row in rows_with(evidence, lambda facts: bool(facts.units))
+        if row >= since
+        for units in facts_at(evidence, row).units
+        if (units.module, units.call) == (one.module, one.call) and units.steps >= LEAST_LOOKED_AT
+    ]
+    return any(units.zero < UNUSED * units.units for units in seen)
 
 
 class _Rectified(NamedTuple):
