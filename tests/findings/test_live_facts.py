@@ -409,6 +409,20 @@ def test_single_units_that_do_nothing_are_told(
     assert (kind, module) in {(one.kind, one.module) for one in found}
 
 
+def test_a_sentence_begins_with_a_capital_letter(tmp_path: Path) -> None:
+    class Dropping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = self.last(nn.functional.dropout(self.layer(x), 0.9))
+            return result
+
+    dropout = next(one for one in told(plain, tmp_path, model=Dropping()) if one.kind == "dropout-extreme")
+    assert dropout.text.startswith("The model drops 90% of its inputs")
+
+
 def test_of_a_model_whose_output_alone_collapses_the_output_is_named_once(tmp_path: Path) -> None:
     torch.manual_seed(0)
 

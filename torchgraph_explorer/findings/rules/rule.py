@@ -66,7 +66,7 @@ def finding(
         step=int(evidence.steps[seen[0]]),
         last_step=int(evidence.steps[seen[-1]]),
         evidence={name: float(value) for name, value in numbers.items()},
-        text=text,
+        text=text[:1].upper() + text[1:],
         advice=advice,
         band=band,
     )
