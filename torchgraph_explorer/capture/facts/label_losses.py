@@ -32,10 +32,13 @@ def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     within = ((weights - of_class[answers]).abs() * (lowest < 0)).max() / weights.abs().max().clamp(min=TINY)
     is_seen = often > 0
     most, least = of_class.masked_fill(~is_seen, 0).argmax(), of_class.masked_fill(~is_seen, torch.inf).argmin()
+    ends = torch.stack([most, least])
+    heavy, light = of_class.gather(0, ends).unbind()
+    common, rare = often.gather(0, ends).unbind()
     return [
         torch.maximum(off, within),
-        of_class[most] / of_class[least].clamp(min=TINY),
-        often[most] / often[least].clamp(min=1),
+        heavy / light.clamp(min=TINY),
+        common / rare.clamp(min=1),
         _correlation(of_class.clamp(min=TINY).log(), often.clamp(min=1).log(), is_seen.float()),
         (gradient == 0).all(1).float().mean(),
         often[0],
