@@ -111,8 +111,8 @@ function Warnings() {
   const all = data === null ? [] : notesOf(data);
   if (all.length === 0) return null;
   const button = (
-    <summary>
-      {all.length} {all.length === 1 ? 'note' : 'notes'}
+    <summary title="What is to be known about this record">
+      {all.length} {all.length === 1 ? 'message' : 'messages'}
     </summary>
   );
   return (
