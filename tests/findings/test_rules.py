@@ -405,6 +405,7 @@ def test_a_vanishing_gradient_names_the_layers_over_which_it_is_lost(tmp_path: P
     lost = put("fc1", "param", "weight", "grad", value=lambda _: NORMAL * 1e-7)
     less = put("fc2", "param", "weight", "grad", value=lambda _: NORMAL * 1e-3)
     [one] = recorded(tmp_path, perceptron(), steps(together(lost, less))).findings()
+    assert one.text.startswith("1 of 3 layers, `fc1`, gets less than 0.0001 of the gradient of others")
     assert one.text.endswith("It gets lost on its way back from `fc3` to `fc1`.")
     assert one.evidence["lost_over_layers"] == 2
 

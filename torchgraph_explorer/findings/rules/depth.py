@@ -75,6 +75,8 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     amount = (
         "a gradient of zeros" if is_zero else f"less than {LOST:g} of the gradient of others, relative to their weights"
     )
+    first, last = named(layers[0].module), named(layers[kept - 1].module)
+    which = f"{first}, gets" if kept == 1 else f"from {first} to {last}, get"
     yield finding(
         evidence,
         "vanishing-gradient",
@@ -87,9 +89,8 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
             "layers": kept,
             "lost_over_layers": begins - kept + 1,
         },
-        text=f"{kept} of {len(layers)} layers, from {named(layers[0].module)} to {named(layers[kept - 1].module)}, get "
-        f"{amount}. It gets lost on its way back from "
-        f"{named(layers[begins].module)} to {named(layers[kept - 1].module)}.",
+        text=f"{kept} of {len(layers)} layers, {which} {amount}. It gets lost on its way back from "
+        f"{named(layers[begins].module)} to {last}.",
         advice=_ZEROS if is_zero else _LESS,
     )
 
