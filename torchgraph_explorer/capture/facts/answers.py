@@ -42,6 +42,9 @@ MOST_LOGITS = 1 << 20
 MOST_NUMBERS = 1 << 16
 """Elements of an output whose targets are looked at."""
 
+MOST_WEIGHED = 1 << 13
+"""Logits of which it is asked how a loss weighs classes, and over what its softmax goes."""
+
 LEAST_SAMPLES = 8
 """The order of fewer numbers may be chance."""
 
@@ -157,9 +160,10 @@ class Answers:
         if values.dim() == 2 and values.shape[1] > 2:
             self._note("labels", "", _labels(values, gradient))
             self._note("several", "", _several(values, gradient))
+        if values.dim() == 2 and values.shape[1] > 2 and values.numel() <= MOST_WEIGHED:
             self._note("over", "", [off_over_samples(values, gradient)])
             self._note("divergence", "", as_divergence(values, gradient))
-        if values.dim() == 2 or values.dim() == 1:
+        if 1 <= values.dim() <= 2 and values.numel() <= MOST_WEIGHED:
             self._note("weights", "", class_weights(values, gradient))
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
