@@ -58,6 +58,17 @@ class Places:
         """The calls of the latest graph, in the order in which they began."""
         return self.graph.calls if self.graph else ()
 
+    @property
+    def root(self) -> Call | None:
+        """The first call of the model itself; None if the training loop calls parts of it only."""
+        return next((one for one in self.calls if not one.module), None)
+
+    @property
+    def classes(self) -> int:
+        """The classes of an output `[samples, classes]` of the model; 0 if it has another shape."""
+        shapes = [one.shape for one in self.root.outputs] if self.root is not None else []
+        return (shapes[0][1] or 0) if shapes and len(shapes[0]) == 2 else 0
+
     def order(self, module: str | None, call: int | None = None) -> int:
         """Where a call of a module, by default its first, stands in the order of execution; last if it has none."""
         if module is None:

@@ -98,7 +98,7 @@ def _by_function(evidence: Evidence) -> Iterator[Finding]:
     such as a graph: then the model gives one answer for all of them, answers of three dimensions, takes something of
     other sizes, too, or the same at all steps.
     """
-    root = next((one for one in evidence.places.calls if not one.module), None)
+    root = evidence.places.root
     if root is None or not root.outputs or not _varies(evidence, root):
         return
     for row, one in operations(evidence, "softmax"):

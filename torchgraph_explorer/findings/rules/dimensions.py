@@ -156,7 +156,7 @@ def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
     It has more rows than that, and the tokens of a sample are another number than the samples.
     """
     places = evidence.places
-    root = next((one for one in places.calls if not one.module), None)
+    root = places.root
     sizes = {one.shape[:2] for one in root.inputs if "int" in one.dtype and len(one.shape) == 2} if root else set()
     if len(sizes) != 1:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
+from typing import NamedTuple
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.schema import Operation, OperationKind, TrainingFacts
@@ -32,3 +33,37 @@ def operations(evidence: Evidence, kind: OperationKind) -> Iterator[tuple[int, O
     """The operations of this kind that were seen, with the rows at which they were, in the order of these."""
     for row in rows_with(evidence, lambda one: bool(one.operations)):
         yield from ((row, one) for one in facts_at(evidence, row).operations if one.kind == kind)
+
+
+class ClassWeights(NamedTuple):
+    """How a loss weighs classes, as `Operation` has it of the kind `weights`.
+
+    Attributes:
+        off: How far the gradients are from those of a cross entropy with a weight for each class, over the largest.
+        heavier: The largest weight over the smallest.
+        commoner: How many answers are the class with the largest weight, over those of the class with the smallest.
+        agreement: Correlation of the logarithms of weights and of numbers of answers.
+        without_gradient: Share of the samples.
+        of_first: How many answers are class 0.
+        of_last: How many are the last class.
+        classes: How many classes are answers.
+        most_common: The class with the most answers.
+        share: Its share of the answers.
+    """
+
+    off: float
+    heavier: float
+    commoner: float
+    agreement: float
+    without_gradient: float
+    of_first: float
+    of_last: float
+    classes: float
+    most_common: float
+    share: float
+
+
+def class_weights(evidence: Evidence, *, exact: float) -> list[tuple[int, ClassWeights]]:
+    """What is known of the weights of a cross entropy, with rows; nothing if gradients are further off at a row."""
+    seen = [(row, ClassWeights(*one.numbers)) for row, one in operations(evidence, "weights")]
+    return seen if all(one.off < exact for _, one in seen) else []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import facts_at, operations
+from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
 from torchgraph_explorer.findings.rules.heads import (
     AS_EXPECTED,
     EQUAL,
@@ -116,13 +116,13 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
 
 def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
     """Nearly each of the first batches is of one class, most of them wholly, and not all of the same one."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "weights")]
+    seen = class_weights(evidence, exact=EXACT)
     sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
-    shares = [numbers[9] for _, numbers in seen]
-    if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or _classes(evidence) < LEAST_CLASSES:
+    shares = [one.share for _, one in seen]
+    if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or evidence.places.classes < LEAST_CLASSES:
         return
-    is_exact = all(numbers[0] < EXACT for _, numbers in seen)
-    if not is_exact or np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len({one[8] for _, one in seen}) < 2:
+    labels = {one.most_common for _, one in seen}
+    if np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len(labels) < 2:
         return
     yield finding(
         evidence,
@@ -136,12 +136,6 @@ def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
         "labels. Each update teaches one class and unlearns the others.",
         advice="Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand.",
     )
-
-
-def _classes(evidence: Evidence) -> int:
-    root = next((one for one in evidence.places.calls if not one.module), None)
-    shapes = [one.shape for one in root.outputs] if root is not None else []
-    return (shapes[0][1] or 0) if shapes and len(shapes[0]) == 2 else 0
 
 
 def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:

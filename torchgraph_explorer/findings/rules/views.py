@@ -58,7 +58,7 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
     flat = [(row, one.numbers[0]) for row, one in operations(evidence, "flat")]
     others = [one.numbers for _, one in operations(evidence, "cancelling")]
     places = evidence.places
-    root = next((one for one in places.calls if not one.module), None)
+    root = places.root
     shape = root.outputs[0].shape if root is not None and root.outputs else ()
     layers = [places.class_of(one.module) for one in places.calls if one.outputs and one.outputs[0].shape == shape]
     is_of_channels = any(name.startswith("Conv") for name in layers) and (shape[1:2] or (0,))[0] not in {None, 0, 1}

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import facts_at, operations
+from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 EXACT = 1e-3
@@ -29,13 +29,13 @@ LEAST_CLASSES = 3
 
 def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
     """The more samples a class has, the more the loss weighs each: as if by its share, and not by one over it."""
-    seen = _weighted(evidence)
-    both = [(row, numbers) for row, numbers in seen if numbers[7] > 1]
+    both = [(row, one) for row, one in class_weights(evidence, exact=EXACT) if one.classes > 1]
     if len(both) < LEAST_ROWS:
         return
-    if not all(one[1] > HEAVIER and one[2] > 1 and one[3] > AGREES for _, one in both):
+    if not all(one.heavier > HEAVIER and one.commoner > 1 and one.agreement > AGREES for _, one in both):
         return
-    heavier, commoner = (float(np.median([one[at] for _, one in both])) for at in (1, 2))
+    heavier = float(np.median([one.heavier for _, one in both]))
+    commoner = float(np.median([one.commoner for _, one in both]))
     if commoner < COMMONER:
         return
     yield finding(
@@ -58,17 +58,18 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
 
     So it is on purpose where that is the token of padding; inputs of whole numbers are not looked at.
     """
-    seen = _weighted(evidence)
-    classes = _classes(evidence)
+    seen = class_weights(evidence, exact=EXACT)
+    classes = evidence.places.classes
     if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
         return
     samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
-    left_out = [numbers[4] for _, numbers in seen]
+    left_out = [one.without_gradient for _, one in seen]
     many = sum(share * size for share, size in zip(left_out, samples, strict=True))
     if sum(samples) < LEAST_SAMPLES or many < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
         return
-    missing = [one for at, one in ((5, 0), (6, classes - 1)) if not any(numbers[at] for _, numbers in seen)]
-    if not missing or max(numbers[7] for _, numbers in seen) != classes - 1:
+    answers = {0: sum(one.of_first for _, one in seen), classes - 1: sum(one.of_last for _, one in seen)}
+    missing = [label for label, count in answers.items() if not count]
+    if not missing or max(one.classes for _, one in seen) != classes - 1:
         return
     share, left = many / sum(samples), missing[0]
     yield finding(
@@ -86,18 +87,6 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _weighted(evidence: Evidence) -> list[tuple[int, tuple[float, ...]]]:
-    """What is known of the weights of a cross entropy, with rows; nothing if it is another loss at one of them."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "weights")]
-    return seen if all(numbers[0] < EXACT for _, numbers in seen) else []
-
-
-def _classes(evidence: Evidence) -> int:
-    root = next((one for one in evidence.places.calls if not one.module), None)
-    shapes = [one.shape for one in root.outputs] if root is not None else []
-    return (shapes[0][1] or 0) if shapes and len(shapes[0]) == 2 else 0
-
-
 def _has_tokens(evidence: Evidence) -> bool:
-    root = next((one for one in evidence.places.calls if not one.module), None)
+    root = evidence.places.root
     return root is None or any("int" in one.dtype for one in root.inputs)
