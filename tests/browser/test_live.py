@@ -269,7 +269,7 @@ def test_damage_in_the_middle_of_a_run_is_noted(own_viewer: Viewer, own_logdir: 
     segment.write_bytes(content)
     own_viewer.open("live")
     expect(own_viewer.node("0#0")).to_be_visible()
-    own_viewer.page.get_by_text(re.compile(r"^\d+ notes?$")).click()
+    own_viewer.page.get_by_text(re.compile(r"^\d+ messages?$")).click()
     expect(own_viewer.page.locator(".warnings")).to_contain_text("damaged")
 
 
