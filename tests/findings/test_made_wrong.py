@@ -821,6 +821,17 @@ def test_a_parameter_that_each_forward_pass_makes_is_told(way: str, tmp_path: Pa
     assert all("makes `weight` of" in one.text for one in told)
 
 
+def test_other_one_hot_codes_are_no_repeated_batch(tmp_path: Path) -> None:
+    model = network()
+
+    def loss(watched: Any) -> Tensor:
+        classes = torch.randint(8, (16,))
+        return F.cross_entropy(watched(F.one_hot(classes, 8).float()), classes % 3)
+
+    told = found(tmp_path, model, sgd(model), loss=loss)
+    assert "repeated-batch" not in {one.kind for one in told}
+
+
 def test_other_parameters_in_a_pass_between_two_updates_are_no_fault(tmp_path: Path) -> None:
     """As in tools that compute a Hessian. The step begins with that pass, so not with the parameters of the model."""
     model = network()

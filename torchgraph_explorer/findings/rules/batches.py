@@ -34,6 +34,7 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
     """The model's inputs are the same to the last bit at many steps, although they were different at others."""
     inputs = [one for one in evidence.of_kind("value", "input") if not evidence.series[one].module]
     inputs = [one for one in inputs if evidence.is_there[:, one].all() and _is_whole(evidence, one)]
+    inputs = [one for one in inputs if not _has_two_values(evidence, one)]
     if len(evidence) < LEAST_STEPS or not inputs or evidence.is_of_evaluations:  # whose data is the same on purpose
         return
     changes = _changes(evidence, inputs)
@@ -82,6 +83,15 @@ def _is_usual_batch(evidence: Evidence, column: int) -> bool:
 def _is_whole(evidence: Evidence, column: int) -> bool:
     """Whether the statistics are of all elements, so that they are the same for the same batch."""
     return bool((evidence.column("count", column) == evidence.column("sampled", column)).all())
+
+
+def _has_two_values(evidence: Evidence, column: int) -> bool:
+    """Whether the elements have at most two values, as one-hot codes: those of other samples have the same statistics.
+
+    No other elements are spread as much between the lowest and the highest.
+    """
+    low, mean, high, std = (evidence.column(name, column) for name in ("min", "mean", "max", "std"))
+    return bool(np.isclose(std**2, (high - mean) * (mean - low), rtol=1e-4, atol=0.0).all())
 
 
 def _changes(evidence: Evidence, inputs: list[int]) -> npt.NDArray[np.bool_]:
