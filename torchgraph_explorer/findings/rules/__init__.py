@@ -5,6 +5,7 @@ Used within `findings`.
 
 from __future__ import annotations
 
+from torchgraph_explorer.findings.rules.activations import activation_before_loss
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
 from torchgraph_explorer.findings.rules.batch_softmax import softmax_over_batch
 from torchgraph_explorer.findings.rules.batches import repeated_batch
@@ -18,7 +19,6 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.dimensions import positions_over_batch, softmax_wrong_dimension
 from torchgraph_explorer.findings.rules.experts import expert_imbalance
 from torchgraph_explorer.findings.rules.growth import exploding_activation, exploding_gradient, overflow_ahead
-from torchgraph_explorer.findings.rules.heads import activation_before_loss
 from torchgraph_explorer.findings.rules.inputs import constant_input, input_outlier
 from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse

@@ -11,7 +11,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.dimensions import NORMALISED, OFF, TWO_SIZES
 from torchgraph_explorer.findings.rules.facts import facts_at, operations
-from torchgraph_explorer.findings.rules.heads import (
+from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
     WITHIN,
     TrainedOutput,

@@ -13,9 +13,9 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import operations
-from torchgraph_explorer.findings.rules.heads import rounding, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
+from torchgraph_explorer.findings.rules.outputs import rounding, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import Series, TensorInfo
 

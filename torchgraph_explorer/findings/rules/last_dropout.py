@@ -8,8 +8,9 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
 from torchgraph_explorer.findings.rules.facts import rows_with
-from torchgraph_explorer.findings.rules.heads import first_is_cross_entropy, last_module, trained_outputs
+from torchgraph_explorer.findings.rules.outputs import last_module, trained_outputs
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
 from torchgraph_explorer.findings.rules.targets import squared_errors
 from torchgraph_explorer.schema import Series

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import TrainedOutput, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_VALUES, judged, rises
+from torchgraph_explorer.findings.rules.outputs import TrainedOutput, samples_of, trained_outputs
 
 FALLEN = 0.8
 """The loss at the end over that at first, at most, of a training that learns."""

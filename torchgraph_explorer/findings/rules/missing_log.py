@@ -9,18 +9,18 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED
 from torchgraph_explorer.findings.rules.facts import operations
-from torchgraph_explorer.findings.rules.heads import (
-    AS_EXPECTED,
+from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, judged
+from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
     classes_and_positions,
     is_softmax,
     samples_of,
-    softmax_before_loss,
     trained_outputs,
 )
-from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
+from torchgraph_explorer.findings.rules.softmax import softmax_before_loss
 
 LEAST_CLASSES = 3
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import sample_size, samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.outputs import sample_size, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import TensorInfo
 

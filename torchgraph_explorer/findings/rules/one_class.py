@@ -10,18 +10,17 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, begins_as_binary
 from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
-from torchgraph_explorer.findings.rules.heads import (
-    AS_EXPECTED,
+from torchgraph_explorer.findings.rules.loss import noise_of
+from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
-    begins_as_binary,
     ends_with,
     last_module,
     rounding,
     samples_of,
     trained_outputs,
 )
-from torchgraph_explorer.findings.rules.loss import noise_of
 from torchgraph_explorer.findings.rules.rule import Flags, Rows, finding
 from torchgraph_explorer.schema import Series, TensorInfo
 

@@ -10,7 +10,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import the_loss
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.heads import sample_size, samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.outputs import sample_size, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 from torchgraph_explorer.schema import NumberAnswers
 

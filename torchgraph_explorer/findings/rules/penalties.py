@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import trained_outputs
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.ratios import trained_matrices
 from torchgraph_explorer.findings.rules.rule import Flags, finding
 

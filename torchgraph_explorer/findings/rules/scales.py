@@ -8,8 +8,8 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import trained_outputs
 from torchgraph_explorer.findings.rules.loss import is_flat, judged
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding
 from torchgraph_explorer.findings.rules.targets import squared_errors
 

@@ -10,8 +10,8 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import operations
-from torchgraph_explorer.findings.rules.heads import ERRORS, MOST_ERROR, WITHIN, lie_within
 from torchgraph_explorer.findings.rules.made import is_as_made
+from torchgraph_explorer.findings.rules.outputs import ERRORS, MOST_ERROR, WITHIN, lie_within
 from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Series, TensorInfo
 

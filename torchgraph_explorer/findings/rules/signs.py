@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import first_is_cross_entropy, trained_outputs
+from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding, quoted
 from torchgraph_explorer.findings.rules.targets import squared_errors
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import trained_outputs
 from torchgraph_explorer.findings.rules.loss import judged
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import Flags, finding
 
 LEAST_STEPS = 4

@@ -11,21 +11,20 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.heads import (
-    AS_EXPECTED,
+from torchgraph_explorer.findings.rules.activations import NEAR_BOUND
+from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, parts
+from torchgraph_explorer.findings.rules.loss import judged
+from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
-    NEAR_BOUND,
     TrainedOutput,
     classes_and_positions,
     ends_with,
     last_module,
     of_norm_one,
-    parts,
     sample_size,
     samples_of,
     trained_outputs,
 )
-from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
 from torchgraph_explorer.schema import Series
 
