@@ -325,16 +325,27 @@ def test_a_category_of_its_own_lets_a_user_silence_all_of_it() -> None:
     assert caught == []
 
 
-@pytest.mark.parametrize("is_ours", [False, True], ids=["called by the user's code", "in a thread of ours"])
-def test_a_warning_shows_a_line_of_the_users_or_none(*, is_ours: bool) -> None:
+def keep_without_keeper() -> None:
+    with watch(nn.Linear(1, 1), backend="none") as watcher:
+        watcher.keep("why")
+
+
+def in_a_thread_of_ours() -> None:
+    thread = threading.Thread(target=warn, args=["Something."])
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("act", "file"),
+    [
+        pytest.param(keep_without_keeper, __file__, id="by the user's code"),
+        pytest.param(lambda: exec("warn('Something.')", {"warn": warn}), __file__, id="by code of no module"),
+        pytest.param(in_a_thread_of_ours, "torchgraph", id="in a thread of ours"),
+    ],
+)
+def test_a_warning_shows_a_line_of_the_users_or_none(act: Callable[[], None], file: str) -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        if is_ours:
-            thread = threading.Thread(target=warn, args=["Something."])
-            thread.start()
-            thread.join()
-        else:
-            watch(nn.Linear(1, 1), backend="none", log_freq=1).keep("why")
-    assert [(one.category, one.filename) for one in seen] == [
-        (TorchgraphWarning, "torchgraph" if is_ours else __file__)
-    ]
+        act()
+    assert [(one.category, one.filename) for one in seen] == [(TorchgraphWarning, file)]

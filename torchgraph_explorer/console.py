@@ -42,7 +42,7 @@ def warn(sentence: str) -> None:
     """
     try:
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in NOT_THE_USERS:
+        while frame is not None and not _is_the_users(frame):
             frame = frame.f_back
         if frame is None:  # in a thread of ours, whose line says nothing either
             frame_globals, file, line = globals(), "torchgraph", 0
@@ -52,6 +52,12 @@ def warn(sentence: str) -> None:
         warnings.warn_explicit(sentence, TorchgraphWarning, file, line, frame_globals.get("__name__"), registry)
     except Exception:
         info(sentence)
+
+
+def _is_the_users(frame: FrameType) -> bool:
+    """Whether it runs code that a reader knows; what torch generates is in no module."""
+    name = frame.f_globals.get("__name__")
+    return isinstance(name, str) and name.partition(".")[0] not in NOT_THE_USERS
 
 
 def reason(fault: BaseException) -> str:

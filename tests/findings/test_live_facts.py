@@ -436,7 +436,7 @@ def test_of_a_model_whose_output_alone_collapses_the_output_is_named_once(tmp_pa
             return result
 
     collapse = next(one for one in told(plain, tmp_path, model=Shrinking()) if one.kind == "collapse")
-    assert collapse.text.startswith("The model's output is nearly the same for all samples of a batch: between")
+    assert collapse.text.startswith("The model's output is nearly the same for all samples of a batch: from sample")
 
 
 @pytest.mark.parametrize(("make", "every"), matrix([network, Functional, convolutions], [1, 7]))

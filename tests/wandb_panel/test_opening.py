@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"is no W&B run\. Pass what wandb\.init"):
+    with pytest.raises(OptionError, match=r"is not a W&B run\. Pass what wandb\.init"):
         watch(nn.Linear(2, 2), backend="wandb", run=42, logdir=tmp_path, verbose=False)
 
 
