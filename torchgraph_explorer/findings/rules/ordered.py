@@ -23,7 +23,7 @@ LEAST_SPREAD = 0.01
 LEAST_VARYING = 1e-4
 """Standard deviation of the predictions over their root mean square."""
 
-OFTEN = 0.75
+OFTEN = 0.5
 """Share of the steps at which the loss has to be larger than one target for each prediction allows."""
 
 BENT = 1e-4
