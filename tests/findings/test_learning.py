@@ -73,6 +73,20 @@ def test_a_gradient_beyond_the_weights_is_told_unless_the_training_learns(
 
 
 @pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        pytest.param(0.2 - STEPS / 10, [], id="it gets narrower"),
+        pytest.param(0.2 - np.minimum(STEPS, 60 - STEPS) / 10, ["exploding-gradient"], id="it gets wider again"),
+        pytest.param(5.0 - STEPS / 10, ["exploding-gradient"], id="it is not below zero"),
+    ],
+)
+def test_a_gradient_that_grows_with_a_likelihood_of_numbers_is_not_told(
+    loss: Sequence[float], expected: list[str], tmp_path: Path
+) -> None:
+    assert kinds(tmp_path, gradient=lambda step: 0.1 * 1.5**step, loss=loss) == expected
+
+
+@pytest.mark.parametrize(
     ("late", "expected"),
     [
         pytest.param(0.5, [], id="and the errors are learned"),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.learning import learns
+from torchgraph_explorer.findings.rules.learning import is_lowest_below_zero, learns
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.precision import underflow
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
@@ -52,7 +52,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     total = _norm(evidence, grads)
     weights = _norm(evidence, [one for one in evidence.of_kind("value", "param") if _graded(evidence, one)])
     rows = np.flatnonzero(total > 0)
-    if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS):
+    if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS) or is_lowest_below_zero(evidence):
         return
     early = rows[: max(LEAST_ROWS, len(rows) // 10)]
     base, held = float(_least_before(total, early)[early].min()), float(np.median(weights[early]))

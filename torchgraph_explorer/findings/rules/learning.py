@@ -15,6 +15,9 @@ FALLEN = 0.8
 RISEN = 2.0
 """What no value of it is above, over the first one: after updates that are far too large, it falls again, too."""
 
+NEAR_LOWEST = 0.05
+"""How far the loss may end above its lowest, as a share of its fall."""
+
 NEARLY_GONE = 0.1
 """Errors of which so much is left have been learned, however large they were in between, as where the forward pass
 differs from step to step."""
@@ -36,6 +39,19 @@ def learns(evidence: Evidence) -> bool:
         return _falls(loss.values, share=1.0 if is_early else FALLEN) and not rises(loss)
     outputs = [*trained_outputs(evidence)]
     return bool(outputs) and all(_has_faded(evidence, one) for one in outputs)
+
+
+def is_lowest_below_zero(evidence: Evidence) -> bool:
+    """Whether the loss ends below zero, about where it is lowest.
+
+    So it does with a likelihood of numbers: the gradient of a distribution that gets narrower grows.
+    """
+    loss = judged(evidence)
+    if evidence.ends_bad or loss is None or len(loss.values) < LEAST_VALUES:
+        return False
+    end, first = _end(loss.values), float(np.median(loss.values[:3]))
+    lowest = min(float(np.median(part)) for part in np.array_split(loss.values, 10))
+    return end < min(0.0, first) and end <= lowest + NEAR_LOWEST * (first - lowest)
 
 
 def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
