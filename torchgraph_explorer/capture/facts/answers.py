@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from torchgraph_explorer.capture.facts.label_losses import (
+    TINY,
     as_divergence,
     class_weights,
     hidden_places,
@@ -290,12 +291,12 @@ def _several(probabilities: Tensor, gradient: Tensor) -> list[Tensor]:
 def _shared(values: Tensor, targets: Tensor) -> list[Tensor]:
     """The largest difference of the targets of two samples, over that of their outputs; and the mean target."""
     between, outputs = ((one.amax(0) - one.amin(0)).max() for one in (targets, values))
-    return [between / outputs.clamp(min=1e-30), targets.mean()]
+    return [between / outputs.clamp(min=TINY), targets.mean()]
 
 
 def _sums(gradient: Tensor) -> list[Tensor]:
     """For the second dimension and the last one, the largest sum over it, over the largest element; and its size."""
-    largest, found = gradient.abs().max().clamp(min=1e-30), []
+    largest, found = gradient.abs().max().clamp(min=TINY), []
     for dimension in (1, -1):
         size = torch.tensor(float(gradient.shape[dimension]), device=gradient.device)
         found += [gradient.sum(dimension).abs().max() / largest, size]
@@ -305,13 +306,13 @@ def _sums(gradient: Tensor) -> list[Tensor]:
 def _flat_sum(gradient: Tensor) -> Tensor:
     """The largest sum over as many neighbours in memory as the second dimension has, over the largest element."""
     rows = gradient.reshape(-1)[: gradient.numel() // gradient.shape[1] * gradient.shape[1]]
-    return rows.reshape(-1, gradient.shape[1]).sum(1).abs().max() / gradient.abs().max().clamp(min=1e-30)
+    return rows.reshape(-1, gradient.shape[1]).sum(1).abs().max() / gradient.abs().max().clamp(min=TINY)
 
 
 def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:
     """The largest distance of the targets from the column that comes closest, over their spread, and that column."""
     closest = (given.to(targets.dtype) - targets[:, None]).abs().amax(0).min(0)
-    return [closest.values / targets.std().clamp(min=1e-30), closest.indices]
+    return [closest.values / targets.std().clamp(min=TINY), closest.indices]
 
 
 def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:

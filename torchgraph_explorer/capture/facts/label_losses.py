@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 TINY = 1e-30
+"""What is divided by in place of zero."""
 
 
 def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
-    """Of a cross entropy with a weight for each class: how the weights stand to how often the classes are answers.
+    """How the weights of a cross entropy's classes stand to how often the classes are answers.
 
-    See `weights` in `schema.Operation`. The gradient of such a loss is, of each sample, the softmax less the answer,
-    times a weight. A single logit is that of the second of two classes.
+    See `weights` in `schema.Operation`. The gradient of such a loss at a sample is the softmax less the answer, times
+    a weight. A single logit is that of the second of two classes.
     """
     if logits.dim() == 1 or logits.shape[1] == 1:
         logits, gradient = logits.reshape(-1, 1), gradient.reshape(-1, 1)
@@ -68,7 +69,7 @@ def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
 
 
 def hidden_places(tokens: Tensor, is_right: Tensor) -> list[Tensor]:
-    """Of places `[samples, length]` that the loss leaves out, how many have the same token, as that of a mask.
+    """How many of the places `[samples, length]` that the loss leaves out have the same token, as that of a mask.
 
     See `hidden` in `schema.Operation`.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.dimensions import NORMALISED, OFF, TWO_SIZES
-from torchgraph_explorer.findings.rules.facts import facts_at, operations
+from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
     WITHIN,
@@ -74,8 +74,8 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
 
     They are not those of one over the classes, as both may be where all logits are equal.
     """
-    seen = [(row, one.numbers[0]) for row, one in operations(evidence, "over")]
-    over_classes = [one.numbers[0] for _, one in operations(evidence, "weights")]
+    seen = [(row, numbers[0]) for row, numbers in numbers_of(evidence, "over")]
+    over_classes = [numbers[0] for _, numbers in numbers_of(evidence, "weights")]
     if len(seen) < LEAST_ROWS or max(off for _, off in seen) > NORMALISED or max(over_classes, default=0) < OFF:
         return
     yield finding(
@@ -173,7 +173,7 @@ def _rows_of_some_labels(evidence: Evidence, output: TrainedOutput) -> Rows | No
     there are no more labels than classes.
     """
     _, info, column, norms = output
-    seen = [one.numbers for _, one in operations(evidence, "normalised")]
+    seen = [numbers for _, numbers in numbers_of(evidence, "normalised")]
     is_over_samples = all(len(one) == TWO_SIZES and one[0] < NORMALISED and one[2] > OFF for one in seen)
     if len(info.shape) != 2 or len(seen) < LEAST_ROWS or not is_over_samples:
         return None

@@ -12,7 +12,7 @@ from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.outputs import rounding, samples_of, trained_outputs
@@ -90,7 +90,7 @@ def _is_one_target(evidence: Evidence) -> bool:
 
 def _of_several(evidence: Evidence) -> Iterator[Finding]:
     """The same of outputs of several numbers for each sample: all samples have one target, and it is none's own."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "shared")]
+    seen = numbers_of(evidence, "shared")
     if len(seen) < LEAST_STEPS or not all(numbers[0] < EXACT for _, numbers in seen):
         return
     rows = np.array([row for row, _ in seen], np.intp)

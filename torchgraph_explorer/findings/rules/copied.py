@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 EQUAL = 1e-3
@@ -25,7 +25,7 @@ def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
 
     A network that is to remember is given it on purpose, but not in a table without any recurrence.
     """
-    seen = [(row, one.numbers) for row, one in operations(evidence, "copied")]
+    seen = numbers_of(evidence, "copied")
     columns = {int(numbers[1]) for _, numbers in seen}
     if len(seen) < LEAST_STEPS or len(columns) != 1 or not all(numbers[0] < EQUAL for _, numbers in seen):
         return
@@ -48,7 +48,7 @@ def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
 
 def label_smoothing_extreme(evidence: Evidence) -> Iterator[Finding]:
     """The labels of a cross entropy are smoothed alike, and less than half of each is left for the right class."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "labels")]
+    seen = numbers_of(evidence, "labels")
     if len(seen) < LEAST_ROWS or not all(_are_smoothed(numbers) for _, numbers in seen):
         return
     right = float(seen[0][1][0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import numbers_of, operations
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Shape
 
@@ -34,7 +34,7 @@ def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
     Or weights of attention do over the queries, say, and not over the keys.
     """
     yield from _crosswise(evidence)
-    seen = [(row, one.numbers) for row, one in operations(evidence, "normalised")]
+    seen = numbers_of(evidence, "normalised")
     shape, classes = _classes(evidence)
     if len(seen) < LEAST_ROWS or shape is None or len(shape) < 3 or (shape[classes] or 0) < 2:
         return
@@ -83,8 +83,8 @@ def _crosswise(evidence: Evidence) -> Iterator[Finding]:
 
 def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:
     """Probabilities that sum to one over the classes, for samples that have several labels, or none."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "several")]
-    normalised = [one.numbers for _, one in operations(evidence, "normalised")]
+    seen = numbers_of(evidence, "several")
+    normalised = [numbers for _, numbers in numbers_of(evidence, "normalised")]
     if len(seen) < LEAST_ROWS or not all(len(one) == TWO_SIZES and one[3] < NORMALISED for one in normalised):
         return
     shares = [numbers[1] for _, numbers in seen]

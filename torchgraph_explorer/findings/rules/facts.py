@@ -35,6 +35,11 @@ def operations(evidence: Evidence, kind: OperationKind) -> Iterator[tuple[int, O
         yield from ((row, one) for one in facts_at(evidence, row).operations if one.kind == kind)
 
 
+def numbers_of(evidence: Evidence, kind: OperationKind) -> list[tuple[int, tuple[float, ...]]]:
+    """The numbers of the operations of this kind, with their rows."""
+    return [(row, one.numbers) for row, one in operations(evidence, kind)]
+
+
 class ClassWeights(NamedTuple):
     """How a loss weighs classes, as `Operation` has it of the kind `weights`.
 
@@ -63,7 +68,11 @@ class ClassWeights(NamedTuple):
     share: float
 
 
-def class_weights(evidence: Evidence, *, exact: float) -> list[tuple[int, ClassWeights]]:
+EXACT = 1e-3
+"""How near gradients come to those of a cross entropy with a weight for each class."""
+
+
+def class_weights(evidence: Evidence) -> list[tuple[int, ClassWeights]]:
     """What is known of the weights of a cross entropy, with rows; nothing if gradients are further off at a row."""
-    seen = [(row, ClassWeights(*one.numbers)) for row, one in operations(evidence, "weights")]
-    return seen if all(one.off < exact for _, one in seen) else []
+    seen = [(row, ClassWeights(*numbers)) for row, numbers in numbers_of(evidence, "weights")]
+    return seen if all(one.off < EXACT for _, one in seen) else []

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, quoted
 
@@ -136,7 +136,7 @@ def _knows_answers(evidence: Evidence, loss: Loss) -> bool:
 
     Its gradients sum to zero over the classes.
     """
-    seen = [one.numbers for _, one in operations(evidence, "cancelling")]
+    seen = [numbers for _, numbers in numbers_of(evidence, "cancelling")]
     first = float(loss.values[:LEAST_BEFORE_NAN].mean())
     for at in (0, 2):
         sizes = {numbers[at + 1] for numbers in seen if numbers[at] < CANCELS}

@@ -10,7 +10,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED
-from torchgraph_explorer.findings.rules.facts import operations
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, judged
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
@@ -85,7 +85,7 @@ def divergence_of_probabilities(evidence: Evidence) -> Iterator[Finding]:
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.min() >= 0:
         return
     known = dict(zip(loss.steps.tolist(), loss.values.tolist(), strict=True))
-    seen = [(row, one.numbers) for row, one in operations(evidence, "divergence")]
+    seen = numbers_of(evidence, "divergence")
     seen = [(row, numbers) for row, numbers in seen if int(evidence.steps[row]) in known]
     if len(seen) < LEAST_ROWS:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +35,6 @@ LEAST_SORTED = 16
 """The same of batches of which only the first ones are looked at."""
 
 LEAST_STEPS = 4
-
-EXACT = 1e-3
-"""How near gradients come to those of a cross entropy."""
 
 ONE_WAY = 0.9
 """Length of the sum of all samples' gradients, over the sum of their lengths. Of labels at random it is the root of one
@@ -110,12 +107,12 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         with np.errstate(all="ignore"):
             errors = evidence.column("std", norms) / evidence.column("mean", norms) / np.sqrt(size)
         if _finds_another(lengths[told] / lengths[rows[0]], error=float(np.median(errors[told]))):
-            yield _told(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
+            yield _shuffle(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
 
 
 def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
     """Nearly each of the first batches is of one class, most of them wholly, and not all of the same one."""
-    seen = class_weights(evidence, exact=EXACT)
+    seen = class_weights(evidence)
     sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
     shares = [one.share for _, one in seen]
     if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or evidence.places.classes < LEAST_CLASSES:
@@ -123,17 +120,14 @@ def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
     labels = {one.most_common for _, one in seen}
     if np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len(labels) < 2:
         return
-    yield finding(
+    yield _one_class(
         evidence,
-        "one-class-batches",
-        "warning",
-        at="",
-        rows=[row for row, _ in seen],
+        "",
+        [row for row, _ in seen],
         numbers={"steps": len(seen), "of": len(seen), "share": float(np.mean(shares))},
         text=f"In each of the {len(seen)} batches whose labels were looked at, most samples have the same label, "
         f"{np.mean(shares):.0%} in the mean, and not always the same one: the samples are in the order of their "
         "labels. Each update teaches one class and unlearns the others.",
-        advice="Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand.",
     )
 
 
@@ -161,7 +155,7 @@ def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
     changes = np.count_nonzero(np.diff(np.sign(sums[told])))
     counts = [np.count_nonzero(np.sign(sums[told]) == sign) for sign in (-1, 1)]
     if len(told) > MOSTLY * len(rows) and min(counts) >= LEAST_STEPS and changes * STAYS <= len(told):
-        yield _told(
+        yield _shuffle(
             evidence, evidence.series[column], told, steps=len(rows), share=float(np.median(np.abs(sums[rows])))
         )
 
@@ -241,12 +235,10 @@ def _finds_another(lengths: Floats, *, error: float) -> bool:
 
 
 def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:
-    return finding(
+    return _one_class(
         evidence,
-        "one-class-batches",
-        "warning",
-        at=one,
-        rows=rows,
+        one,
+        rows,
         numbers={"steps": len(rows), "of": len(rows), "samples": samples},
         text=f"All {samples:.0f} samples of the {len(rows)} recorded batches have the same label: their gradients at "
         "the logits point the same way at each step. The network only learns to give one answer.",
@@ -255,16 +247,30 @@ def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: fl
     )
 
 
-def _told(evidence: Evidence, one: Series, rows: Rows, *, steps: int, share: float) -> Finding:
-    return finding(
+def _shuffle(evidence: Evidence, one: Series, rows: Rows, *, steps: int, share: float) -> Finding:
+    return _one_class(
         evidence,
-        "one-class-batches",
-        "warning",
-        at=one,
-        rows=rows,
+        one,
+        rows,
         numbers={"steps": len(rows), "of": steps, "share": share},
         text=f"In {len(rows)} of {steps} recorded batches, all or nearly all samples have the same label: their "
         f"gradients at the logits add up to {share:.0%} of their lengths in the median, while those of mixed labels "
         "would cancel. Each update teaches one class and unlearns the others.",
-        advice="Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand.",
+    )
+
+
+SHUFFLE = "Shuffle the samples: `DataLoader(..., shuffle=True)`. If they are read in order, mix them beforehand."
+
+
+def _one_class(
+    evidence: Evidence,
+    at: Series | str,
+    rows: Iterable[int] | Rows,
+    *,
+    numbers: dict[str, float],
+    text: str,
+    advice: str = SHUFFLE,
+) -> Finding:
+    return finding(
+        evidence, "one-class-batches", "warning", at=at, rows=rows, numbers=numbers, text=text, advice=advice
     )

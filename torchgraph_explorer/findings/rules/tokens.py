@@ -15,7 +15,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT
 from torchgraph_explorer.findings.rules.copied import target_in_inputs
-from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Call, Operation
 
@@ -252,7 +252,7 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
 
 def _trailing(evidence: Evidence) -> tuple[list[int], list[float]]:
     """The same for a token that no embedding names: it only ends sequences, of which some have more of it."""
-    seen = [(row, one.numbers) for row, one in operations(evidence, "trailing")]
+    seen = numbers_of(evidence, "trailing")
     ends = [numbers[3] for _, numbers in seen]
     if not seen or max(ends) < ENDS or not all(numbers[1] == 0 and numbers[2] >= ALL for _, numbers in seen):
         return [], []

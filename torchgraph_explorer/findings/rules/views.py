@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.shapes import moves_channels
 
@@ -55,8 +55,8 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
     """The gradients at `[samples, classes, ...]` are those of a softmax over neighbours in memory, and not classes."""
-    flat = [(row, one.numbers[0]) for row, one in operations(evidence, "flat")]
-    others = [one.numbers for _, one in operations(evidence, "cancelling")]
+    flat = [(row, numbers[0]) for row, numbers in numbers_of(evidence, "flat")]
+    others = [numbers for _, numbers in numbers_of(evidence, "cancelling")]
     places = evidence.places
     root = places.root
     shape = root.outputs[0].shape if root is not None and root.outputs else ()

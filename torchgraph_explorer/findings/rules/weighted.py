@@ -11,9 +11,6 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
-EXACT = 1e-3
-"""How near gradients come to those of a cross entropy with a weight for each class."""
-
 HEAVIER, COMMONER = 1.5, 1.5
 """Times by which weights, and numbers of answers in the median of the steps, differ between the classes with the
 largest and the smallest weight."""
@@ -29,7 +26,7 @@ LEAST_CLASSES = 3
 
 def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
     """The more samples a class has, the more the loss weighs each: as if by its share, and not by one over it."""
-    both = [(row, one) for row, one in class_weights(evidence, exact=EXACT) if one.classes > 1]
+    both = [(row, one) for row, one in class_weights(evidence) if one.classes > 1]
     if len(both) < LEAST_ROWS:
         return
     if not all(one.heavier > HEAVIER and one.commoner > 1 and one.agreement > AGREES for _, one in both):
@@ -58,7 +55,7 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
 
     So it is on purpose where that is the token of padding; inputs of whole numbers are not looked at.
     """
-    seen = class_weights(evidence, exact=EXACT)
+    seen = class_weights(evidence)
     classes = evidence.places.classes
     if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
         return
