@@ -25,6 +25,11 @@ const THOUSANDS: readonly (readonly [number, string])[] = [
   [1e3, 'k'],
 ];
 
+/** A count of things: `1 step`, `5,000 steps`. */
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? one : several}`;
+}
+
 /** A count, short: `73.9k`. */
 export function formatCount(count: number): string {
   const rounded = Number(count.toPrecision(3));

@@ -1,6 +1,7 @@
 /** What findings are called, and what names one across reloads and new answers. */
 
 import type {Finding} from '../api/types';
+import {counted} from '../numberText';
 
 /** `nan@stem#0/weight`; the kind alone for the whole run. The same finding has the same name in every answer. */
 export function findingKey({kind, module, call, path}: Pick<Finding, 'kind' | 'module' | 'call' | 'path'>): string {
@@ -32,7 +33,7 @@ export function whenText({step, last_step: last}: Pick<Finding, 'step' | 'last_s
 
 /** `1 finding`, `3 findings`. */
 export function countText(count: number): string {
-  return `${count.toLocaleString('en')} ${count === 1 ? 'finding' : 'findings'}`;
+  return counted(count, 'finding');
 }
 
 /** Text with names in backquotes, cut into pieces: every second one is a name. */

@@ -18,6 +18,7 @@ import {BesideStep} from './RunsChart';
 import {chooseRuns} from './RunsDialog';
 import {against, change, compared, exchange, hiddenByHost, problems, renames, toggleRun} from './state';
 import type {Compared} from './state';
+import {counted} from '../../numberText';
 
 export function RunsColumn(): JSX.Element {
   const runs = compared.value;
@@ -151,7 +152,7 @@ function NoCounterpart({run, main}: {run: Compared; main: Compared}): JSX.Elemen
 }
 
 function countText(of: readonly Unmatched[], {number}: Compared): string {
-  return of.length === 0 ? '' : `${of.length} ${of.length === 1 ? 'module' : 'modules'} of ${runLetter(number)}`;
+  return of.length === 0 ? '' : `${counted(of.length, 'module')} of ${runLetter(number)}`;
 }
 
 /** So many are listed at most. */

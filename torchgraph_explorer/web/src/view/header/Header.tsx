@@ -25,6 +25,7 @@ import {RunChooser} from './RunChooser';
 import {Select} from '../controls/Select';
 import {toggle, toggleLabel} from '../layout/sides';
 import {nextTheme} from './theme';
+import {counted} from '../../numberText';
 
 /** The bar, where there is room for it. */
 export function Header() {
@@ -112,7 +113,7 @@ function Warnings() {
   if (all.length === 0) return null;
   const button = (
     <summary title="What is to be known about this record">
-      {all.length} {all.length === 1 ? 'message' : 'messages'}
+      {counted(all.length, 'message')}
     </summary>
   );
   return (
@@ -166,19 +167,14 @@ function connectionText(): string {
   const isCounted = !['loading', 'empty', 'missing'].includes(liveness.value) && server.runs.value?.length !== 0;
   if (isCounted && page !== null) return exportedText(page, steps);
   const since = liveness.value === 'quiet' ? ` for ${durationText(quietSeconds.value)}` : '';
-  return isCounted ? `${stateText()}${since}, ${countText(steps)}` : stateText();
-}
-
-/** `1 step`, `5,000 steps`. */
-function countText(steps: number): string {
-  return `${steps.toLocaleString('en')} ${steps === 1 ? 'step' : 'steps'}`;
+  return isCounted ? `${stateText()}${since}, ${counted(steps, 'step')}` : stateText();
 }
 
 /** How much of the run an exported page has; its notes say what is missing. */
 function exportedText({recorded}: Page, steps: number): string {
   const name = shown.model.value?.name;
   const all = (name && recorded(name)?.frames) ?? steps;
-  return all === steps ? `Exported, all of ${countText(steps)}` : `Exported, showing ${steps.toLocaleString('en')} of ${countText(all)}`;
+  return all === steps ? `Exported, all of ${counted(steps, 'step')}` : `Exported, showing ${steps.toLocaleString('en')} of ${counted(all, 'step')}`;
 }
 
 const tick = signal(0);

@@ -11,7 +11,7 @@ import {stepMeasures} from '../comparison/steps';
 import {costMeasures, nodeMeasure, openable, parameterMeasures, scene, stateCounts, valueScale} from './scene';
 import {areFlowsKnown, edgeWidths, missingCount} from './flows';
 import {marks} from './marks';
-import {formatNumber} from '../../numberText';
+import {counted, formatNumber} from '../../numberText';
 import {NODE_MEASURES} from '../../statistics';
 import * as choices from '../state/choices';
 import {IconButton} from '../controls/Icon';
@@ -83,7 +83,7 @@ function WidthLegend() {
             <line class="edge is-missing" x1="0" y1="4" x2="22" y2="4" />
           </svg>
           not recorded
-          <span class="dim">{countText(missingCount.value, 'edge')}</span>
+          <span class="dim">{counted(missingCount.value, 'edge')}</span>
         </div>
       )}
     </>
@@ -142,13 +142,8 @@ function ScaleLegend() {
 
 /** Why there is no value on the scale. */
 function withoutScale({zero, nonfinite}: {zero: number; nonfinite: number}): string {
-  if (nonfinite > 0) return `Not finite at this step in ${nonfinite} ${nonfinite === 1 ? 'node' : 'nodes'}.`;
+  if (nonfinite > 0) return `Not finite at this step in ${counted(nonfinite, 'node')}.`;
   return zero > 0 ? 'All 0 at this step.' : 'Recorded of no node of this drawing at this step.';
-}
-
-/** `1 node`, `12 nodes`. */
-function countText(count: number, what: string): string {
-  return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
 }
 
 /** A look of its own, beside the scale: what it means, and how many nodes have it. */
@@ -158,7 +153,7 @@ function Look({name, text, count}: {name: string; text: string; count: number}) 
     <div class="legend-item">
       <i class={`swatch swatch-${name}`} />
       {text}
-      <span class="dim">{countText(count, 'node')}</span>
+      <span class="dim">{counted(count, 'node')}</span>
     </div>
   );
 }

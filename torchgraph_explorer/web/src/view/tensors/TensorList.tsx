@@ -4,7 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import type {KeptTensors} from '../../api/tensors';
-import {formatBytes} from '../../numberText';
+import {counted, formatBytes} from '../../numberText';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {groupsOf, roleName} from '../../tensors/names';
@@ -43,7 +43,7 @@ export function TensorList(): JSX.Element {
 }
 
 function factsText({steps, bytes, left_out: left}: KeptTensors): string {
-  const count = `${steps.length.toLocaleString('en')} ${steps.length === 1 ? 'step' : 'steps'}`;
+  const count = counted(steps.length, 'step');
   return `${count}, ${formatBytes(bytes)}${left > 0 ? `; ${left} earlier steps are not listed` : ''}`;
 }
 

@@ -2,6 +2,7 @@
 
 import type {StepEnd} from '../../api/types';
 import type {StepFacts} from '../../model/stepFacts';
+import {counted} from '../../numberText';
 
 const MOST_NAMES = 2;
 
@@ -44,7 +45,7 @@ export function stepTitle(facts: StepFacts | null): string {
 }
 
 function passesText(passes: number, recorded: number): string {
-  const all = `${passes.toLocaleString('en')} ${passes === 1 ? 'pass' : 'passes'}`;
+  const all = counted(passes, 'pass', 'passes');
   return recorded === passes ? all : `${recorded.toLocaleString('en')} of ${all} recorded`;
 }
 

@@ -7,7 +7,7 @@ import type {SeriesName} from '../../api/types';
 import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, Named, Related, RelatedTo, Relation} from '../../api/xray';
 import {findingKey, placeText, titleOf} from '../../findings/names';
 import type {Model} from '../../model/model';
-import {fromPython} from '../../numberText';
+import {counted, fromPython} from '../../numberText';
 import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
 import {NumberInput} from '../controls/NumberInput';
 import {Select} from '../controls/Select';
@@ -274,7 +274,7 @@ function changeText({measure, before, now}: Change): string {
 function lastingText({measure, score, share, elsewhere, ahead}: CoOccurrence, steps: number): string {
   const what = `${score < 0 ? 'lower' : 'higher'} ${MEASURES[measure] ?? measure}`;
   const often = steps === 1 ? (share > 0 ? 'at this step' : 'slightly, at this step') : `at ${percent(share)} of its steps`;
-  const before = ahead === 0 ? '' : `; already for ${ahead.toLocaleString('en')} ${ahead === 1 ? 'step' : 'steps'} before`;
+  const before = ahead === 0 ? '' : `; already for ${counted(ahead, 'step')} before`;
   return `${what} ${often}, ${percent(elsewhere)} of others${before}`;
 }
 
@@ -287,7 +287,7 @@ function signedScore(score: number): string {
 }
 
 function aheadText({ahead}: Relation): string {
-  return ahead === 0 ? 'at the same step' : `${ahead.toLocaleString('en')} ${ahead === 1 ? 'step' : 'steps'} before`;
+  return ahead === 0 ? 'at the same step' : `${counted(ahead, 'step')} before`;
 }
 
 function scoreText(score: number): string {
