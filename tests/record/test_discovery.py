@@ -155,6 +155,7 @@ def test_a_logdir_whose_one_run_may_not_be_entered_says_so(
             raise PermissionError(13, "Permission denied")
         return everything(folder)
 
-    monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(RecordError, match=rf"{re.escape(str(tmp_path / closed))}.* cannot be read: Permission denied"):
+    denied = rf"{re.escape(str(tmp_path / closed))}.* cannot be read: Permission denied"
+    with monkeypatch.context() as patch, pytest.raises(RecordError, match=denied):
+        patch.setattr(os, "scandir", refusing)
         open_run(tmp_path)
