@@ -156,6 +156,7 @@ def test_a_logdir_whose_one_run_may_not_be_entered_says_so(
         return everything(folder)
 
     denied = rf"{re.escape(str(tmp_path / closed))}.* cannot be read: Permission denied"
-    with monkeypatch.context() as patch, pytest.raises(RecordError, match=denied):
+    with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", refusing)
-        open_run(tmp_path)
+        with pytest.raises(RecordError, match=denied):
+            open_run(tmp_path)

@@ -458,6 +458,31 @@ def test_an_exported_page_is_the_same_with_and_without_kept_tensors(tmp_path: Pa
     assert export_page(open_run(tmp_path / "run")) == first
 
 
+def write_crafted(run: Path, **facts: float) -> Model:
+    """Two steps, of which the head of the second one has `facts`."""
+    write(run, kept(0), kept(1))
+    *others, last = taken_apart(segment(run).read_bytes())
+    head = pb.Head.FromString(last.head)
+    for name, value in facts.items():
+        setattr(head.tensors, name, value)
+    records = [*((one.head, one.body) for one in others), (head.SerializeToString(), last.body)]
+    segment(run).write_bytes(file_header() + b"".join(enveloped(*record) for record in records))
+    return open_run(run).model()
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf, -2.0, 0.0])
+def test_a_loss_scale_that_cannot_be_one_is_not_known(scale: float, tmp_path: Path) -> None:
+    model = write_crafted(tmp_path, gradient_scale=scale)
+    assert model.tensor(series(VALUE), 1).gradient_scale is None
+    assert write_crafted(tmp_path / "sound", gradient_scale=1024.0).tensor(series(VALUE), 1).gradient_scale == 1024
+
+
+@pytest.mark.parametrize("time", [np.nan, np.inf, -1.0, 1e300])
+def test_a_kept_step_at_no_time_is_skipped(time: float, tmp_path: Path) -> None:
+    with pytest.warns(TorchgraphWarning):
+        assert write_crafted(tmp_path, time=time).kept.steps.tolist() == [0]
+
+
 def test_an_empty_layout_is_damage_each_time_that_it_is_read(tmp_path: Path) -> None:
     write(tmp_path, kept(0))
     index = KeptIndex(LocalFolder(tmp_path).of_tensors(), Notices(), OfRun(lambda _: True, tuple))

@@ -131,12 +131,17 @@ _LAST_MOMENT = 2.0**63
 """In seconds. No clock counts further."""
 
 
+def is_moment(seconds: float) -> bool:
+    """Whether `seconds` since the epoch can be a time, which infinity and NaN cannot."""
+    return 0 <= seconds <= _LAST_MOMENT
+
+
 def moment(seconds: float, what: str) -> float:
     """`seconds` since the epoch, if that can be a time.
 
     Raises:
         DamageError: It cannot.
     """
-    if not 0 <= seconds <= _LAST_MOMENT:
+    if not is_moment(seconds):
         raise DamageError(f"{what} is {seconds!r}, which is not a time")
     return seconds

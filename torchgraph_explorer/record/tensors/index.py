@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from torchgraph_explorer.record.limits import (
     REASONS,
     SEGMENT_BYTES,
     TENSOR_GRAPH_BYTES,
+    is_moment,
 )
 from torchgraph_explorer.record.losses import SECONDS_TO_BE_SEEN, Written, losses
 from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_foreign, note_size
@@ -301,7 +303,7 @@ class KeptIndex:
             body=found.body,
             body_size=found.body_size,
             layout=self._layouts.setdefault(head.layout, head.layout),  # most steps have the same one
-            gradient_scale=head.gradient_scale if head.HasField("gradient_scale") else None,
+            gradient_scale=head.gradient_scale if 0 < head.gradient_scale < math.inf else None,  # 0 if there is none
             label=head.label if head.HasField("label") else None,
             reasons=tuple(head.reasons),
             graph=head.graph if head.HasField("graph") else None,
@@ -328,7 +330,9 @@ class KeptIndex:
 
 def _is_sound(head: pb.Tensors) -> bool:
     texts = (head.label, *head.reasons)
-    return head.step <= LAST_STEP and len(head.reasons) <= REASONS and all(len(text) <= LABEL for text in texts)
+    if head.step > LAST_STEP or not is_moment(head.time):
+        return False
+    return len(head.reasons) <= REASONS and all(len(text) <= LABEL for text in texts)
 
 
 def _in_order(segments: list[_Segment]) -> Iterator[KeptRecord]:
