@@ -323,7 +323,7 @@ def change(message: Message, rng: random.Random) -> None:
         return
     field, value = rng.choice(inner)
     if _is_map(field):
-        value[rng.choice(TEXT)] = rng.choice(TEXT)
+        _change_map(value, field, rng)
     elif not field.is_repeated:
         change(value, rng)
     elif rng.random() < 0.7:
@@ -335,7 +335,7 @@ def change(message: Message, rng: random.Random) -> None:
 def _change_field(message: Message, field: FieldDescriptor, rng: random.Random) -> None:
     value = getattr(message, field.name)
     if _is_map(field):
-        value[rng.choice(TEXT)] = rng.choice(TEXT)
+        _change_map(value, field, rng)
     elif field.type == FieldDescriptor.TYPE_MESSAGE and field.is_repeated:
         change(value.add(), rng)
     elif field.type == FieldDescriptor.TYPE_MESSAGE and rng.random() < 0.5:
@@ -350,6 +350,12 @@ def _change_field(message: Message, field: FieldDescriptor, rng: random.Random) 
 
 def _is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _change_map(values: Any, field: FieldDescriptor, rng: random.Random) -> None:
+    """Add an entry, or replace one. Keys are texts in all our maps."""
+    entry: Any = field.message_type
+    values[rng.choice([*TEXT, *values])] = _scalar(entry.fields_by_name["value"], rng)
 
 
 def _change_list(values: Any, rng: random.Random, new: Callable[[], Any] | None = None) -> None:
