@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tests.tables import matrix, thinned
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
-from torchgraph_explorer.findings.rules.rule import mostly_held
+from torchgraph_explorer.findings.rules.rule import listed, mostly_held
 
 pytestmark = pytest.mark.slow
 
@@ -583,3 +583,17 @@ def test_units_that_a_penalty_makes_sparse_are_no_fault(tmp_path: Path) -> None:
 def test_eval_mode_is_told_with_its_steps(loop: Loop, begins: str, tmp_path: Path) -> None:
     [one] = [one for one in told(loop, tmp_path) if one.kind == "training-in-eval-mode"]
     assert one.text.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("a", "`a`"),
+        ("ab", "`a` and `b`"),
+        ("abcd", "`a`, `b`, `c` and `d`"),
+        ("abcdef", "`a`, `b`, `c` and 3 more"),
+        ("`", "`'`"),
+    ],
+)
+def test_a_sentence_lists_up_to_four_names(names: str, expected: str) -> None:
+    assert listed(list(names)) == expected

@@ -14,7 +14,7 @@ from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
 from torchgraph_explorer.findings.rules.own_layers import TORCH
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named, quoted
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, listed, named, quoted
 from torchgraph_explorer.findings.rules.ties import is_standard_normal
 from torchgraph_explorer.schema import EXTENT, Extent, Shape
 
@@ -61,7 +61,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     is_backbone = max(map(order, modules)) < min(map(order, trained)) and not _are_around(modules, trained)
     unfrozen = {module for module, paths in modules.items() if _was_unfrozen(evidence, module, paths, rows)}
     for module in sorted(modules, key=order):
-        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        names = listed(modules[module])
         was_replaced = _was_replaced(evidence, module, modules[module], rows)
         full = {f"{module}.{path}".removeprefix(".") for path in modules[module]}
         yield finding(
@@ -102,7 +102,7 @@ def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> It
     layers = {of.name for of, _ in evidence.places.weights() if of.class_path.startswith(TORCH)}
     first = min((order(one) for one in {name.rpartition(".")[0] for name in moved} & layers), default=0)
     for module in sorted(modules, key=order):
-        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        names = listed(modules[module])
         is_still = all(f"{module}.{path}".removeprefix(".") in stepped for path in modules[module])
         why = (
             "has a learning rate of zero for it at each recorded step"
@@ -145,7 +145,7 @@ def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:
 
 def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Iterator[Finding]:
     for module in sorted(modules, key=evidence.places.order):
-        names = ", ".join(f"`{quoted(path)}`" for path in modules[module][:4])
+        names = listed(modules[module])
         yield finding(
             evidence,
             "not-in-optimizer",
@@ -153,8 +153,8 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
             at=module,
             rows=rows_with(evidence, lambda one: bool(one.remade)),
             numbers={"parameters": len(modules[module])},
-            text=f"The forward pass makes {names} of {named(module)} anew each time. No optimizer has it, and its "
-            "gradient is lost with it.",
+            text=f"The forward pass makes {names} of {named(module)} anew each time. No optimizer has what it makes, "
+            "and the gradient is lost with it.",
             advice="Make it once, in `__init__` and before the optimizer, and only use it in `forward`.",
         )
 
@@ -170,6 +170,7 @@ def _unregistered(evidence: Evidence, rows: list[int], without: set[str]) -> Ite
             owners.setdefault(_owner(evidence, name), []).append(name)
     for owner in sorted(owners, key=evidence.places.order):
         names = owners[owner]
+        is_one = len(names) == 1
         yield finding(
             evidence,
             "not-in-optimizer",
@@ -177,8 +178,9 @@ def _unregistered(evidence: Evidence, rows: list[int], without: set[str]) -> Ite
             at=owner,
             rows=[row for row in rows if names[0] in (facts_at(evidence, row).without_optimizer or ())],
             numbers={"parameters": len(names)},
-            text=f"{named(owner)} uses {', '.join(f'`{quoted(one)}`' for one in names[:4])}, which gets gradients and "
-            "is not registered: it is not in `parameters()`, and no optimizer has it.",
+            text=f"{named(owner)} uses {listed(names)} without registering {'it' if is_one else 'them'}: "
+            f"{'it gets' if is_one else 'they get'} gradients, but {'is' if is_one else 'are'} not in `parameters()`, "
+            f"and no optimizer has {'it' if is_one else 'them'}.",
             advice="Keep modules in an `nn.ModuleList` or `nn.ModuleDict` instead of a list or dictionary, and tensors "
             "as `nn.Parameter`. Then make the optimizer.",
         )

@@ -15,7 +15,7 @@ from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed, named
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
 LEAST_UNCHANGED = 4
@@ -314,7 +314,7 @@ def _topmost(module: str, used: set[str]) -> str:
 
 
 def _names(weights: list[Weight]) -> str:
-    return ", ".join(f"`{one.info.path}`" for one in weights[:4])
+    return listed([one.info.path for one in weights])
 
 
 def _without_gradient(evidence: Evidence) -> dict[str, list[Weight]]:

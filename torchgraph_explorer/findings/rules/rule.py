@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,9 @@ Rows: TypeAlias = npt.NDArray[np.intp]
 
 LEAST_ROWS = 2
 """Recorded steps at which something has to be so, at least, before it is told."""
+
+_MOST_LISTED = 4
+"""Names that a sentence lists."""
 
 
 def held(flags: Flags, *, share: float) -> Rows | None:
@@ -80,3 +83,11 @@ def named(module: str) -> str:
 def quoted(name: str) -> str:
     """A name from the record as it can stand between backquotes."""
     return name.replace("`", "'").replace("\n", " ")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names from the record in a sentence: all of up to four, else three and how many more there are."""
+    shown = [f"`{quoted(name)}`" for name in (names if len(names) <= _MOST_LISTED else names[: _MOST_LISTED - 1])]
+    more = len(names) - len(shown)
+    parts = [*shown, f"{more} more"] if more else shown
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
