@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.listening import Listening
+from tests.processes import wait_for
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.capture.call_costs import CallCosts, bytes_of
 from torchgraph_explorer.capture.open_call import OpenCall
@@ -43,6 +45,15 @@ def recorded(folder: Path, *log: str, steps: int = 3) -> Model:
         for _ in range(steps):
             model(torch.randn(5, 4)).sum().backward()
     return open_run(folder / "run").model()
+
+
+def test_the_costs_of_a_step_after_which_nothing_comes_are_recorded_with_it() -> None:
+    model, heard = Net(), Listening()
+    with watch(model, ["io", "cost"], log_freq=1, backend=heard, verbose=False):
+        for _ in range(2):
+            model(torch.randn(5, 4)).sum().backward()
+        assert wait_for(lambda: len(heard.frames) == 2)
+    assert ("", 0, "output", "output", "time") in heard.recorded()
 
 
 def test_a_call_takes_its_own_time_and_that_of_the_calls_within_it(tmp_path: Path) -> None:

@@ -107,11 +107,13 @@ class CurrentStep:
     def settle(self) -> None:
         """Hand over the step if it has come to rest. For the idle timer's thread, which has the lock."""
         if (one := self.one) is not None and one.is_idle():
-            self.one = None
+            self.one, self._settled = None, one
             one.hand_over()
-            self._hand_over(one)
-            self._settled = one
-            one.close()
+            try:
+                one.forward.conclude()
+                self._hand_over(one)
+            finally:  # its hooks, which stay on for now, read nothing more
+                one.close()
 
     def drop(self) -> None:
         """Remove the hooks of the step, and hand over nothing."""
