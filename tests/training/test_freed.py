@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.listening import Listening
 from torchgraph_explorer import Keep, attach, watch
 
 
@@ -91,3 +94,24 @@ def test_a_step_that_is_over_holds_no_module(tmp_path: Path) -> None:
         model.last = nn.Linear(3, 1)
         train(model)
         assert removed() is None
+
+
+def test_an_update_that_fails_keeps_nothing_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("out of memory")
+
+    def update(model: nn.Module) -> tuple[weakref.ref[Tensor], weakref.ref[torch.optim.Optimizer]]:
+        batch, optimizer = torch.ones(2, 3), torch.optim.SGD(model.parameters(), lr=0.1)
+        model(batch).sum().backward()
+        with monkeypatch.context() as patch, suppress(RuntimeError):
+            patch.setattr(sys.modules["torch.optim.sgd"], "sgd", fail)
+            optimizer.step()
+        return weakref.ref(batch), weakref.ref(optimizer)
+
+    model = Net()
+    with watch(model, log_freq=10, backend=Listening(), verbose=False):
+        batch, optimizer = update(model)
+        gc.collect()  # an exception and the frames that it has left are a cycle
+        assert batch() is None
+        assert optimizer() is None
+        train(model)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from types import CodeType
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from torch.amp.grad_scaler import GradScaler
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from torchgraph_explorer.capture.call_stack import is_caller, users_frame
+from torchgraph_explorer.capture.call_stack import users_frame
 from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
 from torchgraph_explorer.capture.facts.snapshot import version_of
 from torchgraph_explorer.capture.module_info import has_values
@@ -44,12 +46,39 @@ class OptimizerListener(Protocol):
         """One of these raised `fault`."""
 
 
+class _FrameMark(NamedTuple):
+    """Identifies a frame of Python without keeping it alive, and with it what the user's functions have made.
+
+    Once the frame is gone, another one may have its number.
+    """
+
+    number: int
+    code: CodeType
+
+    @classmethod
+    def of(cls, frame: Any) -> _FrameMark:
+        return cls(id(frame), frame.f_code)
+
+
 class _OpenSteps(threading.local):
-    """The optimizer steps that are being executed in this thread: the frame of each, and its optimizer."""
+    """The optimizer steps that are being executed in this thread.
+
+    Torch calls no hook when a step raises. So what is here may be left over from one that did, until the next step
+    begins: nothing in it keeps the optimizer or its parameters alive.
+
+    Attributes:
+        frames: That of torch's function around each step, the innermost last.
+        optimizers: Those that have begun to step.
+    """
 
     def __init__(self) -> None:
-        self.frames: list[Any] = []
-        self.optimizers: list[Optimizer] = []
+        self.frames: list[_FrameMark] = []
+        self.optimizers: list[weakref.ref[Optimizer]] = []
+
+    def take_optimizers(self) -> tuple[Optimizer, ...]:
+        """Each of `optimizers` once. From now on there are none."""
+        found, self.optimizers = tuple(_alive(self.optimizers)), []
+        return found
 
 
 class OptimizerSteps:
@@ -98,12 +127,12 @@ class OptimizerSteps:
     def open_here(self) -> tuple[Optimizer, ...]:
         """Those that are stepping in this thread, and call a closure that calls the model."""
         self._leave_failed(users_frame())
-        return tuple(dict.fromkeys(self._open.optimizers))
+        return tuple(_alive(self._open.optimizers))
 
     def _leave_failed(self, frame: Any) -> None:
-        """An exception may have ended open steps, in which case torch called no hook. Those around `frame` go on."""
+        """An exception may have ended open steps, in which case torch called no hook. Those that call `frame` go on."""
         here = self._open
-        while here.frames and not is_caller(here.frames[-1], frame):
+        while here.frames and not _is_called_by(here.frames[-1], frame):
             here.frames.pop()
         if not here.frames:
             here.optimizers.clear()
@@ -111,17 +140,17 @@ class OptimizerSteps:
     def _before(self, optimizer: Optimizer) -> None:
         here, frame = self._open, users_frame()
         self._leave_failed(frame)
-        here.frames.append(frame)
-        here.optimizers.append(optimizer)
+        here.frames.append(_FrameMark.of(frame))
+        here.optimizers.append(weakref.ref(optimizer))
         self._tell(lambda each: each.before_step(optimizer))
 
     def _after(self) -> None:
-        here, frame = self._open, users_frame()
-        while here.frames and here.frames.pop() is not frame:
+        here, mark = self._open, _FrameMark.of(users_frame())
+        while here.frames and here.frames.pop() != mark:
             """Steps within this one that an exception has ended."""
         if here.frames:
             return
-        optimizers, here.optimizers = tuple(dict.fromkeys(here.optimizers)), []
+        optimizers = here.take_optimizers()
         self._tell(lambda each: each.after_step(optimizers))
 
     def _tell(self, act: Callable[[OptimizerListener], None]) -> None:
@@ -140,6 +169,20 @@ class OptimizerSteps:
         listeners, self._listeners = tuple(self._listeners), {}
         for listener in listeners:
             listener.fail_at_step(fault)
+
+
+def _alive(optimizers: Iterable[weakref.ref[Optimizer]]) -> Iterator[Optimizer]:
+    """Those that are still there, each once."""
+    found = (reference() for reference in optimizers)
+    return iter(dict.fromkeys(one for one in found if one is not None))
+
+
+def _is_called_by(outer: _FrameMark, frame: Any) -> bool:
+    """Whether `frame` is being executed within the frame `outer`, and is not that one itself."""
+    caller = frame.f_back
+    while caller is not None and _FrameMark.of(caller) != outer:
+        caller = caller.f_back
+    return caller is not None
 
 
 class ModelOptimizers:
