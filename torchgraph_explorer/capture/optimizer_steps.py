@@ -114,6 +114,7 @@ class OptimizerSteps:
             handles, self._handles = self._handles, ()
             for handle in handles:
                 handle.remove()
+            self._open = _OpenSteps()
 
     def clear(self) -> None:
         """Call nobody."""
