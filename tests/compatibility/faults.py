@@ -316,6 +316,7 @@ NOT_CALLED = {
     "training.pipeline.Pipeline.has_begun": BY_WATCH,
     "training.pipeline.kept_steps": BY_WATCH,
     "training.watcher.Watcher.__init__": BY_WATCH,
+    "training.watcher.Watcher._evaluation": BY_WATCH,
     "training.watcher.Watcher._recorded": ON_REQUEST,
     "training.watcher.Watcher._repr_html_": ON_REQUEST,
     "training.watcher.Watcher.begin": BY_WATCH,

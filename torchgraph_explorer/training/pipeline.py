@@ -106,8 +106,12 @@ class Pipeline:
         )
         self._phase = phase
         self._log, self._bad_values = ScalarLog(), BadValues()
-        ranks = decisions(session, run_dir) if self._keeps is not None else None
-        self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
+        try:
+            ranks = decisions(session, run_dir) if self._keeps is not None else None
+            self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
+        except BaseException:
+            self.tracker.close()
+            raise
         if why_not is not None:
             self.note(why_not)
         self._idle_timer: IdleTimer | None = None

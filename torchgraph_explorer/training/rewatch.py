@@ -46,5 +46,7 @@ def taking_over(
             f"{earlier.name} was being watched: that watch is closed, and this one {where}. "
             f"To keep both, give them different names with name=."
         )
-    yield earlier.step if goes_on else None
-    earlier.close()
+    try:
+        yield earlier.step if goes_on else None
+    finally:
+        earlier.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -206,8 +207,13 @@ def _begun(
     shows = request.backends.viewer
     shares_viewer = shows and is_served(logdir, host=display.host, port=display.port)
     is_leader = request.rank is None or request.rank.is_leader
-    with taking_over(request.earlier, run_dir, shares_viewer=shares_viewer, announce=is_leader) as step:
+    with (
+        taking_over(request.earlier, run_dir, shares_viewer=shares_viewer, announce=is_leader) as step,
+        ExitStack() as if_it_fails,
+    ):
         viewer = open_viewer(logdir, display) if shows else None
+        if viewer is not None:
+            if_it_fails.callback(viewer.stop)
         begin = Start(step or 0, is_certain=step is not None)
         if step is None and destination is not None:
             begin = begin_in(
@@ -230,6 +236,7 @@ def _begun(
             inbox=inbox,
         )
         watcher.begin(begin)
+        if_it_fails.pop_all()
     return watcher, begin
 
 

@@ -127,22 +127,31 @@ class Watcher:
         self._training.is_open = lambda: self._train.tracker.is_within
         self._pipelines = [self._train]
         if "eval" in settings.phases and self._train.is_recording:
-            name = f"{session.model} (eval)"
-            evaluation = Pipeline(
-                model,
-                replace(settings, optimizer=None, scaler=None, compiled="eager"),
-                session=replace(session, id=f"{session.id}{EVALUATIONS}", model=name),
-                sinks=more_sinks(name),
-                phase=Evaluation(self._training),
-                kinds=settings.kinds & {"io", "io_grad"},
-                wants=every(1),
-                run_dir=run_dir,
-                share=EVALUATIONS_SHARE,
-            )
-            self._pipelines.append(evaluation)
+            try:
+                self._pipelines.append(self._evaluation(model, settings, session=session, more_sinks=more_sinks))
+            except BaseException:  # no one else will have this object, to end the watch
+                self._train.end()
+                raise
         self._model = weakref.ref(unwrapped(model))
         self._gone = weakref.finalize(model, self.finish)
         self._gone.atexit = False  # exit.py does that
+
+    def _evaluation(
+        self, model: nn.Module, settings: Settings, *, session: Session, more_sinks: Callable[[str], Sequence[Sink]]
+    ) -> Pipeline:
+        """What records the evaluations of `model`, as a model of their own."""
+        name = f"{session.model} (eval)"
+        return Pipeline(
+            model,
+            replace(settings, optimizer=None, scaler=None, compiled="eager"),
+            session=replace(session, id=f"{session.id}{EVALUATIONS}", model=name),
+            sinks=more_sinks(name),
+            phase=Evaluation(self._training),
+            kinds=settings.kinds & {"io", "io_grad"},
+            wants=every(1),
+            run_dir=self.run_dir,
+            share=EVALUATIONS_SHARE,
+        )
 
     @property
     @interrupts.guarded
