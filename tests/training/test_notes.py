@@ -15,7 +15,7 @@ from tests.record.examples import SESSION
 from torchgraph_explorer import TorchgraphWarning, open_run, watch
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 from torchgraph_explorer.schema import Finished, Noted
-from torchgraph_explorer.training.writer_thread import MOST_NOTES, WriterThread
+from torchgraph_explorer.training.writer_thread import MOST_NOTES, Step, WriterThread
 
 
 def evaluate(model: nn.Module) -> None:
@@ -43,6 +43,26 @@ def test_the_reason_for_an_empty_record_is_in_it_before_the_training_ends(tmp_pa
         with pytest.warns(TorchgraphWarning, match="no step was recorded"):
             watcher.close()
     assert noted in heard.finished.notes
+
+
+def test_steps_that_all_fail_are_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_self: WriterThread, step: Step) -> None:
+        raise RuntimeError(f"the GPU failed at {step.step}")
+
+    monkeypatch.setattr(WriterThread, "_write_step", fail)
+    model, heard = nn.Linear(2, 1), Listening()
+
+    def train() -> None:
+        with watch(model, log_freq=1, backend=heard, verbose=False):
+            for _ in range(5):
+                model(torch.ones(1, 2)).sum().backward()
+
+    with pytest.warns(TorchgraphWarning, match="Step 0 is not recorded") as warned:
+        train()
+    assert len(warned) == 1
+    first, last = heard.finished.notes
+    assert "the GPU failed at 0" in first
+    assert last == "5 logged steps (0 to 4) could not be measured or written."
 
 
 @pytest.mark.filterwarnings("ignore::torchgraph_explorer.TorchgraphWarning")

@@ -173,7 +173,8 @@ class WriterThread:
         self._log = log if log is not None else ScalarLog()
         self._logged_at = monotonic()
         self._queue: queue.SimpleQueue[Step | Noted | _Asked | _End] = queue.SimpleQueue()
-        self._dropped = Missing()
+        self._dropped, self._unwritten = Missing(), Missing()
+        self._kinds_of_faults: set[type[Exception]] = set()
         self._is_slow = False
         self._series: dict[SeriesKey, int] = {}
         self._last: tuple[list[SeriesKey], npt.NDArray[np.uint32]] = ([], np.zeros(0, np.uint32))
@@ -334,6 +335,8 @@ class WriterThread:
             self._notes.append(f"{self._log.dropped:,} logged values are missing: {NO_ROOM}.")
         if self._dropped:
             self._notes.append(f"{self._dropped} were dropped, since writing was slower than the training.")
+        if self._unwritten:
+            self._notes.append(f"{self._unwritten} could not be measured or written.")
         self._keep(self._recorder.end)
         self._recorder.close()
         self._write(Finished(self._now(), tuple(self._notes), end.steps))
@@ -364,10 +367,19 @@ class WriterThread:
         try:
             self._write_step(item)
         except Exception as fault:
-            self.note(f"Step {item.step} is not recorded: {reason(fault)}.")
+            self._leave_out(item.step, fault)
+        else:
+            self._unwritten.end()
         if (kept := item.kept) is not None:
             entry = Entry(item.step, kept, lambda: self._write_kept(item, kept))
             self._keep(lambda: self._recorder.take(entry))
+
+    def _leave_out(self, step: int, fault: Exception) -> None:
+        """Count a step that is not recorded. Only the first `fault` of its kind is noted: every step may fail."""
+        self._unwritten.add(step)
+        if type(fault) not in self._kinds_of_faults:
+            self._kinds_of_faults.add(type(fault))
+            self.note(f"Step {step} is not recorded: {reason(fault)}.")
 
     def _keep(self, act: Callable[[], None]) -> None:
         try:
