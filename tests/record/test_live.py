@@ -6,6 +6,8 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +25,7 @@ from tests.record.examples import (
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import scan
 from torchgraph_explorer.record.model_index import ModelIndex
+from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run, open_run
@@ -236,6 +239,32 @@ def test_a_run_that_was_removed_holds_nothing(tmp_path: Path) -> None:
     assert run.refresh()
     with pytest.raises(NotFoundError, match=r"has no model 'net'. Nothing has been recorded in it yet"):
         model.frame(0)
+
+
+def test_the_size_can_be_read_while_another_thread_finds_segments() -> None:
+    class File:
+        @property
+        def size(self) -> int:
+            run._segments[str(len(run._segments))] = segment
+            return 1
+
+    run, segment = RunRecord.__new__(RunRecord), cast("Any", SimpleNamespace(file=File()))
+    run._segments = {"0": segment}
+    assert run.bytes == 1
+
+
+def test_notices_can_be_read_while_another_thread_adds_some() -> None:
+    class Text(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if (number := len(notices._texts)) in (1, 2):
+                notices._texts[f"{number}"] = None
+            return super().__hash__()
+
+    notices = Notices()
+    notices._texts = {cast("str", Text("damage")): None}
+    assert notices.texts[0] == "damage"
 
 
 @pytest.mark.slow

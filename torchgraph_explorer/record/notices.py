@@ -59,7 +59,7 @@ class Notices:
 
     def _by_subject(self) -> dict[object, str]:
         """The sentences by a key that stays the same when a number in the sentence grows."""
-        found: dict[object, str] = {text: text for text in self._texts}
+        found: dict[object, str] = {text: text for text in [*self._texts]}
         for texts in [*self._standing.values()]:
             found |= {text: text for text in texts[:MOST]}
         if self._unlisted:

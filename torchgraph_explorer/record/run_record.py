@@ -101,7 +101,7 @@ class RunRecord:
     @property
     def bytes(self) -> int:
         """Size of the run's files."""
-        return sum(segment.file.size for segment in self._segments.values())
+        return sum(segment.file.size for segment in list(self._segments.values()))
 
     @property
     def first_write(self) -> float:
