@@ -282,7 +282,9 @@ NOT_CALLED = {
     "reduce.gpu_rows.GpuRows.add_elsewhere": ON_A_GPU,
     "reduce.gpu_rows.GpuRows.take": ON_A_GPU,
     "reduce.gpu_rows.kernels": ON_A_GPU,
-    "reduce.to_host": ON_A_GPU,
+    "reduce.to_host.ToHost.": ON_A_GPU,
+    "reduce.to_host.current_stream": ON_A_GPU,
+    "reduce.to_host._": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_left": ON_A_GPU,
     "reduce.row_buffer._add_left": ON_A_GPU,
     "reduce.row_buffer.RowBuffer.add_sample": ON_A_GPU,
@@ -404,6 +406,7 @@ HANDLERS = {
     "capture.step_tracker.StepTracker.fail_at_step": ("capture.step_tracker.StepTracker.after_step", 0),
     "capture.step_tracker.StepTracker._stop": ("capture.step_tracker.StepTracker._on_forward", 0),
     "capture.facts.step_facts.StepFactsRecorder._note_fault": ("capture.facts.answers.Answers._take", 0),
+    "training.writer_thread.WriterThread._leave_out": ("training.writer_thread.WriterThread._write_step", 0),
     "training.watcher.Watcher._why_nothing": ("capture.module_hooks.ModuleHooks.take_off", 0),
 }
 """Functions that are called only after another has failed: which one, and after how many calls of it."""

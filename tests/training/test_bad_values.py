@@ -272,3 +272,13 @@ def test_a_number_on_a_gpu_is_read_when_it_has_come_and_told_of_its_own_step(mon
         output = torch.ones(2, device="meta", requires_grad=True)
         checks.look_at_output(output, step, model=nn.Identity(), args=(), kwargs={})
     assert found == [(4, "output", None)]
+
+
+@pytest.mark.usefixtures("_looks_at_every_step")
+def test_nothing_is_asked_of_a_gpu_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Late(torch.ones(()), 0)
+    checks = finite_checks.FiniteChecks(lambda *_: None, None)
+    checks._late["output"] = late  # type: ignore[assignment]
+    monkeypatch.setattr(finite_checks, "is_captured", lambda: True)
+    checks.look_at_output(torch.ones(2, requires_grad=True), 1, model=nn.Identity(), args=(), kwargs={})
+    assert late.looks == 0

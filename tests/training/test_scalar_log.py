@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,33 @@ def test_what_is_on_its_way_from_a_gpu_is_waited_for_at_the_end_alone(monkeypatc
     block = log.take(ends_at=5)
     assert block is not None
     assert (block.names, block.steps.tolist(), block.values.tolist()) == (("loss", "rate"), [3, 4], [2.0, 0.5])
+
+
+def test_a_gpu_is_only_asked_where_that_ends_no_capture_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The training's thread may capture one while the writer's thread looks."""
+    is_relaxed, asked = False, list[bool]()
+
+    @contextmanager
+    def relaxed() -> Iterator[None]:
+        nonlocal is_relaxed
+        is_relaxed = True
+        yield
+        is_relaxed = False
+
+    class Asked(Event):
+        def query(self) -> bool:
+            asked.append(is_relaxed)
+            return True
+
+        def synchronize(self) -> None:
+            asked.append(is_relaxed)
+
+    monkeypatch.setattr(scalar_log, "relaxed", relaxed, raising=False)
+    log = ScalarLog()
+    log.first_step = 0
+    log._entries.append(scalar_log._Entry(0, 5.0, None, [("loss", 1.0)], (Asked(),)))  # type: ignore[arg-type]
+    assert log.take() is not None
+    assert asked == [True, True]
 
 
 class Stuck:

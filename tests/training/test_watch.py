@@ -123,6 +123,24 @@ def test_a_step_that_is_captured_into_a_cuda_graph_is_counted_and_not_recorded(m
     assert [frame.step for frame in heard.frames] == [0, 2]
 
 
+@pytest.mark.parametrize("updates", [True, False])
+def test_no_pass_is_recorded_that_is_captured_in_a_step_that_has_begun(
+    updates: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, heard = digits(), Listening()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1) if updates else None
+    with watch(model, log_freq=1, backend=heard, optimizer=optimizer, verbose=False):
+        output = model(torch.randn(4, 1, 8, 8))
+        with monkeypatch.context() as capture:
+            capture.setattr(torch.cuda, "is_initialized", lambda: True)
+            capture.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+            output = output + model(torch.randn(4, 1, 8, 8))
+        output.sum().backward()
+    [recorded] = heard.frames
+    assert [call.parent for call in heard.graphs[0].calls].count(None) == 1
+    assert recorded.step == 0
+
+
 def test_two_forward_passes_before_one_backward_pass_are_one_step() -> None:
     model, heard = digits(), Listening()
     with watch(model, log_freq=1, backend=heard):

@@ -106,6 +106,8 @@ class FiniteChecks:
         return self._is_finite(tensor, may_mask)
 
     def _look_by_torch(self, what: str, step: int, some: Sequence[Tensor], *, origin: Origin) -> None:
+        if is_captured():  # asking whether a number has come would end the capture
+            return
         with NoDispatch():
             if (late := self._late.get(what)) is not None:
                 if not late.is_there:
@@ -189,4 +191,4 @@ def _can_be_read(tensor: Tensor) -> bool:
         return False
     if not tensor.numel() or not is_readable(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return False
-    return has_memory(tensor) and (tensor.is_cpu or (tensor.is_cuda and not is_captured()))
+    return has_memory(tensor) and (tensor.is_cpu or tensor.is_cuda)

@@ -223,6 +223,10 @@ class StepAdmission:
             return self._admits_pass(model, compiled=compiled)
         if one is None:
             return False
+        if is_captured():
+            one.forward.passes.miss("")
+            self._current.end()
+            return False
         if not one.forward.takes_more:
             one.forward.passes.miss("")
             return False
@@ -231,7 +235,7 @@ class StepAdmission:
 
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
         """Admit a pass where a step is a forward pass and its backward pass."""
-        if (thread := self._awaits_backward_in()) is None:
+        if (thread := self._awaits_backward_in()) is None or is_captured():
             self._current.end()
             return self._begin_step(model, compiled=compiled)
         here = thread == threading.get_ident()  # a call in another thread is not part of it

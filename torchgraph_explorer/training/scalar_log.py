@@ -14,6 +14,7 @@ from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.mode_stack import are_modes_on
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, is_readable, plain
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.reduce.to_host import relaxed
 from torchgraph_explorer.schema import Logged, StepNote
 
 MOST_WAITING = 1 << 18
@@ -129,6 +130,14 @@ class ScalarLog:
         first = ends_at if self.first_step is None else self.first_step
         if first is None:
             return None
+        with relaxed():
+            rows = self._take_rows(first, is_end=is_end)
+        waiting = [self._notes.popleft() for _ in range(min(len(self._notes), MOST_NOTES_AT_ONCE))]
+        notes = tuple(StepNote(first if step is None else step, time, text) for step, time, text in waiting)
+        return _logged(rows, notes) if rows or notes else None
+
+    def _take_rows(self, first: int, *, is_end: bool) -> list[_Row]:
+        """The scalars that `take` returns. Those that were logged before the first step are given `first`."""
         rows: list[_Row] = []
         while self._entries and len(rows) < MOST_AT_ONCE and (is_end or self._entries[0].has_arrived):
             entry = self._entries.popleft()
@@ -138,9 +147,7 @@ class ScalarLog:
                 rows += [(step, entry.time, (name, entry.label), value) for name, value in entry.read()]
             except RuntimeError:
                 self.dropped += len(entry.values)
-        waiting = [self._notes.popleft() for _ in range(min(len(self._notes), MOST_NOTES_AT_ONCE))]
-        notes = tuple(StepNote(first if step is None else step, time, text) for step, time, text in waiting)
-        return _logged(rows, notes) if rows or notes else None
+        return rows
 
 
 def checked(scalars: object) -> Mapping[str, object]:
