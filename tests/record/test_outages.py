@@ -207,6 +207,27 @@ def test_what_is_not_written_in_the_end_is_said(store: tuple[str, Outage], recwa
     assert steps(place) == [0]
 
 
+def test_a_disk_that_fails_as_the_file_is_closed_is_said_and_the_kept_tensors_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """As a network's disk does that did not take what was written."""
+    writer, closed = begun(str(tmp_path)), []
+    writer.keep(kept(0), MOST_KEPT)
+    assert writer._outbox is not None
+    assert writer._tensors is not None
+    close_store, close_tensors = writer._outbox._store.close, writer._tensors.close
+
+    def fail() -> None:
+        close_store()
+        raise FULL
+
+    monkeypatch.setattr(writer._outbox._store, "close", fail)
+    monkeypatch.setattr(writer._tensors, "close", lambda: (closed.append(1), close_tensors()))
+    writer.close()
+    assert closed == [1]
+    assert "The record lacks its end" in said(recwarn)[-1]
+
+
 def test_where_nothing_is_ever_written_that_is_said_once(
     store: tuple[str, Outage], clock: Clock, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -113,7 +113,10 @@ class Outbox:
     def close(self) -> None:
         """Try once more to write what waits, and warn of what could not be written."""
         fault = self._put() if self._waiting else None
-        self._store.close()
+        try:
+            self._store.close()
+        except Exception as failed:  # a network's disk may tell only now that it did not take what was written
+            fault = fault or failed
         if fault is None or (self._has_warned and not self._has_put):  # there was a warning that nothing is written
             return
         for record in self._waiting:
