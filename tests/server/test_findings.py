@@ -21,6 +21,7 @@ from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.engine import judge
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.server import findings
@@ -99,6 +100,37 @@ def test_a_healthy_run_has_none_and_says_so(tmp_path: Path) -> None:
     write(tmp_path / "a", GRAPH, SERIES, clean(0), clean(10))
     said = answer(app(Runs(tmp_path)))
     assert (said["findings"], said["problem"], said["looked_at"]["steps"]) == ([], None, 2)
+
+
+def test_a_fault_of_ours_is_told_and_the_next_request_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a", GRAPH, SERIES, clean(0))
+    served, real = app(Runs(tmp_path)), findings._key
+
+    def fail_in_a_thread(model: ModelRecord, epoch: int) -> findings.Key:
+        if threading.current_thread().name.startswith("torchgraph findings"):
+            raise KeyError("a graph")
+        return real(model, epoch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(findings, "_key", fail_in_a_thread)
+        assert "which is a fault of torchgraph_explorer: KeyError" in answer(served)["problem"]
+    assert completed(served)["problem"] is None
+
+
+def test_where_no_thread_can_be_started_a_later_request_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    write(tmp_path / "a", GRAPH, SERIES, clean(0))
+    served = app(Runs(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert not answer(served)["is_complete"]
+    assert completed(served)["problem"] is None
 
 
 def test_a_band_is_told_in_the_units_of_the_strips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -83,10 +84,7 @@ class Findings:
         judged, key = self._of(model.name), _key(model, epoch)
         with self._lock:
             if self._should_begin(judged, key):
-                judged.is_under_way = True
-                judged.done.clear()
-                name = f"torchgraph findings {model.name}"
-                threading.Thread(target=self._judge, args=(judged, model, epoch), name=name, daemon=True).start()
+                self._begin(judged, model, epoch)
         if judged.is_under_way:
             judged.done.wait(WAIT_SECONDS)
         with self._lock:
@@ -109,13 +107,22 @@ class Findings:
             return False
         return time.monotonic() >= judged.not_before or judged.key[:1] != key[:1]
 
+    def _begin(self, judged: _Judged, model: ModelRecord, epoch: int) -> None:
+        """Judge `model` in a new thread. If none can be started now, the next request tries again."""
+        name = f"torchgraph findings {model.name}"
+        thread = threading.Thread(target=self._judge, args=(judged, model, epoch), name=name, daemon=True)
+        judged.done.clear()
+        with suppress(RuntimeError):
+            thread.start()
+            judged.is_under_way = True
+
     def _judge(self, judged: _Judged, model: ModelRecord, epoch: int) -> None:
         with self._turn:
             begun = time.monotonic()
             try:
                 key, (found, findings) = _key(model, epoch), _judged(model, self._own)
-            except TorchgraphError as fault:  # the model is gone
-                key, found, findings = (epoch,), _answer(problem=str(fault)), ()
+            except Exception as fault:  # the model is gone, or the fault is ours
+                key, found, findings = (epoch,), _answer(problem=_problem(fault)), ()
             now = time.monotonic()
         with self._lock:
             judged.answer, judged.key, judged.times = found, key, judged.times + 1
@@ -138,12 +145,16 @@ def _judged(model: ModelRecord, own: Sequence[OwnRule]) -> tuple[Json, Sequence[
     try:
         evidence = Evidence(model)
         found = judge(evidence, own=run_rules(own, model))
-    except TorchgraphError as fault:  # damaged, or gone
-        return _answer(problem=str(fault)), ()
-    except Exception as fault:  # a record may be crafted; a fault of ours must not look like a healthy run
-        problem = f"The rules could not be run, which is a fault of torchgraph_explorer: {reason(fault)}."
-        return _answer(problem=problem), ()
+    except Exception as fault:  # a record may be damaged, gone or crafted
+        return _answer(problem=_problem(fault)), ()
     return _answer(found, steps=evidence.steps, recorded=len(model)), found[:MOST_FINDINGS]
+
+
+def _problem(fault: Exception) -> str:
+    """Why there are no findings. A fault of ours must not look like a healthy run."""
+    if isinstance(fault, TorchgraphError):
+        return str(fault)
+    return f"The rules could not be run, which is a fault of torchgraph_explorer: {reason(fault)}."
 
 
 def _answer(
