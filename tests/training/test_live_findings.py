@@ -225,7 +225,8 @@ def test_training_is_bit_for_bit_undisturbed(tmp_path: Path, *, raises: bool) ->
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
-def test_own_rules_run_while_training(tmp_path: Path) -> None:
+def test_own_rules_run_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])  # a Path, which Python ignores there
     told: list[Finding] = []
     training = Training(broken=False)
     with training.watch(tmp_path, rules=my_rules.RULES, on_finding=told.append, verbose=False) as watcher:

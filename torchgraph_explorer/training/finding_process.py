@@ -68,7 +68,7 @@ class FindingProcess:
             "run": run_dir,
             "model": model,
             "rules": [tuple(one) for one in rules],
-            "path": sys.path if rules else [],
+            "path": [one for one in sys.path if isinstance(one, str)] if rules else [],  # Python ignores others, too
             "seconds": SECONDS_BETWEEN_REMOTE_LOOKS if is_url(run_dir) else SECONDS_BETWEEN_LOOKS,
             "parent": os.getpid(),
         }
