@@ -55,6 +55,17 @@ def test_nothing_stays_on_the_model(
     assert wait_for(lambda: {*threading.enumerate()} <= before)
 
 
+def test_a_module_that_refuses_hooks_leaves_none_of_those_for_compiled_code(tmp_path: Path) -> None:
+    class Refusing(nn.ReLU):
+        def register_forward_pre_hook(self, *_: object, **__: object) -> Any:
+            raise RuntimeError("no hooks")
+
+    model = nn.Sequential(nn.Linear(2, 2), Refusing())
+    with pytest.raises(RuntimeError, match="no hooks"):
+        watch(model, backend="record", logdir=tmp_path, verbose=False, compiled="inline")
+    assert hooks_of(model) == []
+
+
 def test_its_viewer_is_stopped(tmp_path: Path, monkeypatch: Patch) -> None:
     class Viewer:
         url, stopped = "http://127.0.0.1", False

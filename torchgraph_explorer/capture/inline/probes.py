@@ -59,17 +59,18 @@ class InlineProbes:
         _operator()
         process_state.compilation_limit.take_over()
         self.listener, self.fail = listener, fail
-        self._exits = ExitStack()
         key = next(_registry.keys)
         _registry.probes[key] = self
         modules = modules_by_name(model)
         chosen = modules.keys() if selection.is_all else selection.chosen(modules)
-        for name, module in modules.items():
-            if name not in chosen or isinstance(module, torch.jit.ScriptModule):  # which refuses hooks
-                continue
-            insertion = _Insertion(key, name, gradients="io_grad" in kinds)
-            self._exits.callback(module.register_forward_pre_hook(_Before(insertion), with_kwargs=True).remove)
-            self._exits.callback(module.register_forward_hook(_After(insertion)).remove)
+        with ExitStack() as exits:  # if a module refuses a hook, the others have none either
+            for name, module in modules.items():
+                if name not in chosen or isinstance(module, torch.jit.ScriptModule):  # which refuses hooks
+                    continue
+                insertion = _Insertion(key, name, gradients="io_grad" in kinds)
+                exits.callback(module.register_forward_pre_hook(_Before(insertion), with_kwargs=True).remove)
+                exits.callback(module.register_forward_hook(_After(insertion)).remove)
+            self._exits = exits.pop_all()
 
     @interrupts.guarded
     def show(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
