@@ -30,6 +30,11 @@ KERNELS = "torchgraph_explorer/reduce/gpu"
 LOADER = "torchgraph_explorer/native.py"
 WEB = "torchgraph_explorer/web"
 
+PAGES = {
+    f"docs/{name}": f"torchgraph_explorer/findings/kinds/pages/{name}" for name in ("finding-kinds.md", "findings.md")
+}
+"""The pages that `torchgraph explain` reads, and their places in the wheel. In a clone it reads them from `docs`."""
+
 TARGETS = {
     "Linux x86_64": ("x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64"),
     "Linux aarch64": ("aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64"),
@@ -74,6 +79,8 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchlin
         except BuildError as error:
             # An exception would be printed below forty lines of pip's and hatchling's frames.
             sys.exit(f"torchgraph-explorer: {error}")
+        if version == "standard":
+            build_data["force_include"] |= {str(root / page): place for page, place in PAGES.items()}
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform_tag}"
 
 

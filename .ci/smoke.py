@@ -20,6 +20,7 @@ def main() -> None:
         (run,) = (Path(folder) / "runs").iterdir()
         torchgraph("info", str(run), cwd=folder)
         torchgraph("check", str(run), cwd=folder)
+        torchgraph("explain", "dead-units", cwd=folder)
         torchgraph("diff", str(run), str(run), "--fail-on-difference", cwd=folder)
         torchgraph("export", str(run), "-o", "page.html", cwd=folder)
         torchgraph("xray", str(run), "-o", "xray.svg", cwd=folder)

@@ -38,6 +38,7 @@ ALLOWED = {
     "torchgraph_explorer/capture/tensor_tree.py:info_of": "the same TensorInfo for the same tensor, step after step",
     "torchgraph_explorer/capture/operation_tensors.py:_written_arguments": "of torch's operators, some thousand",
     "torchgraph_explorer/capture/inline/probes.py:_operator": "registers an operator with torch, which it can do once",
+    "torchgraph_explorer/findings/kinds/entries.py:explanations": "two pages of the package, which do not change",
     "torchgraph_explorer/layout/insides.py:_members": "layouts are expensive; bounded",
     "torchgraph_explorer/layout/placing.py:_place": "the same",
     "torchgraph_explorer/native.py:_is_current": "the folders with C files",

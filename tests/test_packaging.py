@@ -117,6 +117,14 @@ def test_the_wheel_exports_a_page_without_torch(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+def test_the_wheel_explains_the_kinds_of_findings(environment_without_torch: Path, tmp_path: Path) -> None:
+    command = [str(environment_without_torch / "torchgraph"), "explain", "dead-units"]
+    done = subprocess.run(command, check=True, timeout=60, cwd=tmp_path, capture_output=True, text=True)
+    assert "Lower the learning rate, begin anew from another initialisation" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_wheel_names_the_licences_of_the_libraries_in_the_viewer(wheel: zipfile.ZipFile) -> None:
     assert b"preact" in wheel.read("torchgraph_explorer/web/dist/licenses.md")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchgraph_explorer.errors import UnknownBackendError as UnknownBackendError
     from torchgraph_explorer.exploring.start import explore as explore
     from torchgraph_explorer.finding import Finding as Finding
+    from torchgraph_explorer.findings.kinds.entries import explain as explain
     from torchgraph_explorer.histogram import Histograms as Histograms
     from torchgraph_explorer.histogram import quantiles as quantiles
     from torchgraph_explorer.own_views.selection import ViewSelection as ViewSelection
@@ -61,6 +62,7 @@ _HOMES = {
     "Watcher": "training.watcher",
     "attach": "training.attach",
     "compare": "run",
+    "explain": "findings.kinds.entries",
     "explore": "exploring.start",
     "export_page": "server.export",
     "list_runs": "record.discovery",

@@ -42,7 +42,7 @@ class Finding:
     """What a rule says of a run.
 
     Attributes:
-        kind: Which rule: a kind of docs/finding-kinds.md, such as `dead-units`.
+        kind: Which rule: a kind such as `dead-units`, which `explain` explains.
         severity: `error`: the training is broken. `warning`: it very likely suffers. `info`: worth knowing.
         module: Qualified name of the module; empty for the model itself, None for the whole run.
         call: Which call of it in the step; None if it is of no single call.

@@ -79,6 +79,7 @@ def test_the_text_has_what_follows_below_its_cause(exploding: str, capsys: pytes
     assert lines[1] == "  error    exploding-gradient at fc1, steps 2 to 4"
     assert lines[3].startswith("    Try: Lower the learning rate")
     assert lines[4] == "    error    nan at fc1 weight, step 5"
+    assert lines[-2:] == ["", "What a kind means, and when it may be wrong: torchgraph explain exploding-gradient"]
 
 
 def test_the_json_has_the_documented_fields(exploding: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,8 +124,9 @@ def test_each_kind_is_said_once_and_summed_up_at_the_end(tmp_path: Path, capsys:
     summary = said(capsys)
     assert summary[0].startswith("Sequential: 1 error")
     assert summary[1].startswith("  error: dead-units at 1 output, steps 0 to ")
-    assert summary[-1] == f"  what to try: torchgraph check {watcher.run_dir}"
-    assert len(heard) + len(summary) <= 7
+    assert summary[-2] == f"  what to try: torchgraph check {watcher.run_dir}"
+    assert summary[-1] == "  what it means: torchgraph explain dead-units"
+    assert len(heard) + len(summary) <= 8
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The command line: `torchgraph demo`, `serve`, `info`, `check`, `diff`, `xray`, `export`, `explore` and `wandb`.
+"""The command line, `torchgraph COMMAND`.
 
 Each command is a module here, with `add_command`.
 
@@ -12,12 +12,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from torchgraph_explorer.cli import check, demo, diff, explore, export, info, serve, wandb, xray
+from torchgraph_explorer.cli import check, demo, diff, explain, explore, export, info, serve, wandb, xray
 from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.version import __version__
 
-COMMANDS = (demo, serve, info, check, diff, xray, export, explore, wandb)
+COMMANDS = (demo, serve, info, check, explain, diff, xray, export, explore, wandb)
 """In the order in which `torchgraph --help` lists them."""
 
 

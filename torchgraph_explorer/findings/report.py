@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.finding import SEVERITIES, Band, Finding
+from torchgraph_explorer.findings.rules import RULES
 from torchgraph_explorer.printable import printable
 
 Found: TypeAlias = Mapping[str, Sequence[Finding]]
@@ -82,7 +83,14 @@ def as_text(found: Found) -> str:
                 f"{indent}  {one.text}",
                 *([] if one.causes else [f"{indent}  Try: {one.advice}"]),
             ]
-    return "\n".join(lines)
+    hint = _way_to_explanation([one for findings in found.values() for one in findings])
+    return "\n".join([*lines, *(["", f"What a kind means, and when it may be wrong: {hint}"] if hint else [])])
+
+
+def _way_to_explanation(findings: Sequence[Finding]) -> str:
+    """The command that explains the first kind among `findings`; empty if all are of rules of the user's own."""
+    known = next((one.kind for one in findings if one.kind in RULES), "")
+    return known and f"torchgraph explain {known}"
 
 
 def as_markdown(run: str, found: Found) -> str:
@@ -119,11 +127,13 @@ def as_summary(model: str, findings: Sequence[Finding], command: str) -> list[st
     counts = [(sum(one.severity == severity for one in counted), severity) for severity in reversed(SEVERITIES)]
     told = ", ".join(f"{number} {severity}{'s' * (number > 1)}" for number, severity in counts if number)
     roots = as_roots(counted)
+    hint = _way_to_explanation([one for one in counted if not one.causes])
     more = f"and {len(roots) - MOST_ROOTS} more kinds; " if len(roots) > MOST_ROOTS else ""
     return [
         printable(f"{model}: {told}"),
         *(f"  {one}" for one in roots[:MOST_ROOTS]),
         f"  {more}what to try: {command}",
+        *([f"  what it means: {hint}"] if hint else []),
     ]
 
 
