@@ -78,6 +78,15 @@ def test_axe_has_nothing_to_say_of_an_exported_page_of_two_runs(
     assert found(offline) == []
 
 
+@pytest.mark.parametrize("theme", thinned(["light", "dark"], 1))
+def test_axe_has_nothing_to_say_of_a_finding_and_its_explanation(viewer: Viewer, broken: str, theme: str) -> None:
+    viewer.open(broken, theme=theme, finding="dead-units@body.1.act#0/output")
+    viewer.page.get_by_text("About this kind of finding").click()
+    viewer.page.get_by_role("button", name="units", exact=True).click()
+    expect(viewer.page.get_by_role("button", name="Back to Dead units")).to_be_visible()
+    assert found(viewer) == []
+
+
 def found(viewer: Viewer) -> list[str]:
     """What axe says of the page."""
     viewer.page.evaluate(AXE.read_text(encoding="utf-8"))

@@ -37,6 +37,8 @@ LIMIT_PIXELS = """(strip) => {
   return count;
 }"""
 
+ABOUT = "About this kind of finding"
+
 CAMERA = "() => document.querySelector('.canvas > g').getAttribute('transform')"
 
 
@@ -376,4 +378,66 @@ def test_an_exported_page_shows_the_same(offline: Viewer, tmp_path: Path, broken
     unfold(offline)
     row(offline, "NaN or infinity").click()
     expect(offline.readout).to_contain_text(f"step {NAN_FROM}")  # such steps are on the page
-    expect(offline.panel("head#0").get_by_role("article", name="Finding: NaN or infinity")).to_be_visible()
+    words = offline.panel("head#0").get_by_role("article", name="Finding: NaN or infinity")
+    words.get_by_text(ABOUT).click()
+    expect(words).to_contain_text("one update can carry it to all parameters")
+    words.get_by_role("button", name="Between recorded steps").click()
+    expect(words).to_contain_text("The first NaN or infinity makes the next step a recorded one")
+
+
+def test_a_finding_explains_its_kind_where_it_is_shown(viewer: Viewer, broken: str) -> None:
+    asked: list[str] = []
+    viewer.page.on("request", lambda request: asked.append(request.url) if "explanation" in request.url else None)
+    viewer.open(broken, finding="dead-units@body.1.act#0/output")
+    words = card(viewer, "Dead units")
+    expect(words.get_by_text(ABOUT)).to_be_visible()
+    assert asked == []
+    words.get_by_text(ABOUT).click()
+    headings = words.locator(".finding-about h4")
+    expect(headings).to_have_text(
+        [
+            "What it means",
+            "What to do",
+            "When it is not reported, or may be wrong",
+            "When it is reported",
+            "Severity",
+        ]
+    )
+    expect(words).to_contain_text("Such units get no gradient and never come back")
+    words.get_by_role("button", name="units", exact=True).click()
+    expect(headings).to_have_text(["Units"])
+    back = words.get_by_role("button", name="Back to Dead units")
+    expect(back).to_be_focused()
+    expect(back).to_be_in_viewport()
+    viewer.page.keyboard.press("Enter")
+    expect(headings).to_have_count(5)
+    expect(words.locator("summary")).to_be_focused()
+    assert [one.partition("?")[2] for one in asked] == ["kind=dead-units", "kind=units"]
+    assert viewer.complaints == []
+
+
+def test_a_kind_of_a_rule_of_ones_own_has_no_explanation(viewer: Viewer, broken: str) -> None:
+    hostile = "<img src=x onerror=alert(1)>&kind=nan"
+    tell(viewer.page, lambda: {"findings": [made_up(0, kind=hostile, module="stem")]})
+    viewer.open(broken)
+    rows(viewer).first.click()
+    viewer.page.get_by_text(ABOUT).click()
+    expect(viewer.page.locator(".finding-about")).to_contain_text("Nothing is known of this kind")
+    assert viewer.page.locator(".finding-card img").count() == 0
+    assert [one for one in viewer.complaints if "404" not in one] == []
+    viewer.complaints.clear()
+
+
+def test_an_explanation_is_text_and_nothing_else(viewer: Viewer, broken: str) -> None:
+    markup = "<b onclick=alert(1)>x</b>"
+    spans = [{"text": markup, "link": "javascript:alert(1)"}, {"text": markup, "style": "<i>", "link": "#units"}]
+    table = [[[{"text": "Head"}]], [[{"text": markup, "style": "code"}]]]
+    parts = [{"name": markup, "blocks": [{"text": spans}, {"list": [spans]}, {"table": table}]}]
+    answer = {"name": "dead-units", "title": markup, "line": "", "is_kind": False, "parts": parts}
+    viewer.page.route("**/api/explanation*", lambda route: route.fulfill(json=answer))
+    viewer.open(broken, finding="dead-units@body.1.act#0/output")
+    about = viewer.page.locator(".finding-about")
+    about.get_by_text(ABOUT).click()
+    expect(about.locator("td")).to_have_text(markup)
+    assert about.locator("a, b, [onclick]").count() == 0
+    assert viewer.complaints == []

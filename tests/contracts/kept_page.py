@@ -172,7 +172,7 @@ def files() -> tuple[bytes, str]:
             "merged": merged_cases(),
         }
     one = {**page.model, "drawings": [], "findings": {**page.model["findings"], "findings": []}}
-    meta = json.loads(json.dumps({**page.meta, "version": "", "models": [one]}, sort_keys=True))
+    meta = json.loads(json.dumps({**page.meta, "version": "", "explanations": [], "models": [one]}, sort_keys=True))
     return pack(meta, page.arrays), json.dumps(content, allow_nan=False) + "\n"
 
 

@@ -28,6 +28,16 @@ CONTENT = FILE.with_suffix(".json")
 FRAMES = 12
 
 
+EXPLANATION = {
+    "name": "dead-units",
+    "title": "dead-units",
+    "line": "They are dead.",
+    "is_kind": True,
+    "parts": [{"name": "What it means", "blocks": [{"text": [{"text": "See "}, {"text": "units", "link": "#units"}]}]}],
+}
+"""In place of those that the release at hand has."""
+
+
 def odd_frame(step: int) -> Frame:
     """Random numbers, series that come and go, counts up to the largest, and statistics that are no numbers."""
     one = frame(step, series=(0, 1, 2, 3) if step % 4 else (1, 3))
@@ -55,7 +65,12 @@ def files() -> tuple[bytes, str]:
         page, model = read_page(export_page(open_run(run_dir))), open_run(run_dir).model()
         content = [_row(model.frame(at), series) for at in range(FRAMES) for series in range(len(SERIES))]
     found = {**page.model["findings"], "findings": []}
-    meta = {**page.meta, "version": "", "models": [{**page.model, "drawings": [], "findings": found}]}
+    meta = {
+        **page.meta,
+        "version": "",
+        "explanations": [EXPLANATION],
+        "models": [{**page.model, "drawings": [], "findings": found}],
+    }
     meta = json.loads(json.dumps(meta, sort_keys=True))  # a map of protobuf has its keys in any order
     rows = ",\n".join(json.dumps(row) for row in content)
     return pack(meta, page.arrays), f"[\n{rows}\n]\n"

@@ -145,7 +145,7 @@ def test_a_frame_holds_the_statistics_of_every_series(served: App, epoch: int) -
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], int, str]] = {
-    "route": ("/api/nothing", {}, 404, "There is no such route. Routes are /api/runs, "),
+    "route": ("/api/nothing", {}, 404, "There is no such route. Below /api/ there are runs, "),
     "run": ("/api/updates", {**FROM_NOTHING, "run": "z"}, 404, "There is no run 'z' here."),
     "model": ("/api/updates", {**FROM_NOTHING, "model": "z"}, 404, "has no model 'z'. Name one of: 'net'."),
     "graph": ("/api/graph", {**OF_NET, "graph": 3}, 404, "has no graph 3; it has 1."),

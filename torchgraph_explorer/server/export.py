@@ -23,6 +23,7 @@ from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.server.bundle import BUNDLE, MISSING
+from torchgraph_explorer.server.explanations import page_explanations
 from torchgraph_explorer.server.findings import Json, findings_json
 from torchgraph_explorer.server.pack import pieces
 from torchgraph_explorer.server.page.choice import (
@@ -329,6 +330,7 @@ def _page(
         "others": others,
         "comparisons": _comparisons(models),
         "models": facts,
+        "explanations": page_explanations(one["kind"] for found in judged for one in found["findings"]),
     }
     head, *blocks = pieces(meta, arrays)
     loader = _LOADER.read_text(encoding="utf-8")

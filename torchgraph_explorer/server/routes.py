@@ -28,6 +28,7 @@ from torchgraph_explorer.server.answers import (
 from torchgraph_explorer.server.bundle import bundle_file
 from torchgraph_explorer.server.calls import calls_answer
 from torchgraph_explorer.server.changes import changes_answer, conditional_answer, cooccurrences_answer, related_answer
+from torchgraph_explorer.server.explanations import explanation_answer
 from torchgraph_explorer.server.flow import ROUTES as FLOW
 from torchgraph_explorer.server.flow import FlowRoutes, FlowSource
 from torchgraph_explorer.server.histories import WantedHistory, history_answer
@@ -218,6 +219,10 @@ def _findings(query: Mapping[str, str], runs: RunSource) -> Response:
     return json_response(opened.findings.answer(model, epoch=opened.epoch(model), client=query.get("version", "")))
 
 
+def _explanation(query: Mapping[str, str], _runs: RunSource) -> Response:
+    return json_response(explanation_answer(_text(query, "kind")))
+
+
 def _xray(query: Mapping[str, str], runs: RunSource) -> Response:
     opened, model = _open(query, runs)
     epoch = opened.epoch(model)
@@ -374,6 +379,7 @@ ROUTES: dict[str, Route] = {
     "/api/frame": _frame,
     "/api/nonfinite": _nonfinite,
     "/api/findings": _findings,
+    "/api/explanation": _explanation,
     "/api/compare": _compare,
     "/api/scalars": _scalars,
     "/api/xray": _xray,
@@ -389,7 +395,8 @@ ROUTES: dict[str, Route] = {
 
 
 def _no_route(_query: Mapping[str, str], _runs: RunSource) -> Response:
-    return problem(404, f"There is no such route. Routes are {', '.join(ROUTES)}.")
+    names = (path.removeprefix("/api/") for path in ROUTES)
+    return problem(404, f"There is no such route. Below /api/ there are {', '.join(names)}.")
 
 
 def _open(query: Mapping[str, str], runs: RunSource) -> tuple[OpenRun, ModelRecord]:

@@ -97,6 +97,12 @@ describe('an exported page', () => {
     await expect(answers.frame({...MODEL, optimizer: 'Adam'}, 7)).rejects.toThrow('This page has no step 7.');
   });
 
+  test('has the explanations of its findings, and null for other kinds', async () => {
+    const found = await answers.explanation('dead-units');
+    expect(found?.parts[0]!.blocks).toEqual([{text: [{text: 'See '}, {text: 'units', link: '#units'}]}]);
+    expect(await answers.explanation('mine')).toBeNull();
+  });
+
   test('says what it does not have', async () => {
     await expect(answers.graph(MODEL, 7)).rejects.toThrow('This page has no graph 7.');
     await expect(answers.graph({run: 'page', model: 'other'}, 0)).rejects.toThrow('This page has no model other.');

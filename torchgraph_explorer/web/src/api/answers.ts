@@ -2,7 +2,7 @@
 
 import type {AskedSteps, CallsHistogram, Changes, CoOccurrences, Related, RelatedTo, WantedXray, XrayAnswer} from './xray';
 import type {KeptTensors, TensorGraph, TensorLine, TensorPart, WantedLine, WantedPart} from './tensors';
-import type {ComparisonAnswer, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, SeriesName, StepStatistics, Updates} from './types';
+import type {ComparisonAnswer, Explanation, Findings, History, Layout, ModuleGraph, NonFinite, Runs, SameFindings, ScalarNews, SeriesName, StepStatistics, Updates} from './types';
 
 /** Which model of which run. */
 export interface ModelName {
@@ -62,6 +62,8 @@ export interface Answers {
   nonfinite: (model: ModelName, known: Pick<Known, 'epoch' | 'frames'>, signal?: AbortSignal) => Promise<NonFinite>;
   /** What the rules say of the model, at the steps of all optimizers, for a client that has `version`. */
   findings: (model: ModelName, version: string, signal?: AbortSignal) => Promise<Findings | SameFindings>;
+  /** What a kind of finding means; null for a kind without an entry. */
+  explanation: (kind: string, signal?: AbortSignal) => Promise<Explanation | null>;
   /** How two models differ; `renames` has a rule a line. Takes seconds for long runs. */
   compare: (model: ModelName, other: ModelName, renames: string, signal?: AbortSignal) => Promise<ComparisonAnswer>;
   /** What was logged; null when nothing is new. */

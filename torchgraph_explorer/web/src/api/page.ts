@@ -10,7 +10,7 @@ import {graphIn, lineIn, partIn} from './pageTensors';
 import type {PageTensors} from './pageTensors';
 import {NOTHING_KEPT} from './tensors';
 import {STATISTICS} from './types';
-import type {ComparisonAnswer, Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
+import type {ComparisonAnswer, Explanation, Findings, HiddenTensor, Layout, ModuleGraph, NonFinite, RunInfo, ScalarInfo, ScalarNews, StepNote, StepStatistics, Updates} from './types';
 
 import {xrayOf} from './xray';
 import type {WantedXray, XrayAnswer, XrayFacts} from './xray';
@@ -42,6 +42,8 @@ interface Meta {
   others?: RunInfo[];
   comparisons?: PageComparison[];
   models: PageModel[];
+  /** Of the kinds that were found, and of all to which these lead. */
+  explanations?: Explanation[];
 }
 
 interface PageComparison {
@@ -104,7 +106,7 @@ interface OpenModel extends PageModel {
 export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPage): Page | null {
   if (data === undefined) return null;
   const packed = unpack<Meta>(data);
-  const {run, models, others = [], comparisons = []} = packed.meta;
+  const {run, models, others = [], comparisons = [], explanations = []} = packed.meta;
   const opened = models.map((model, number) => whole(model, number, numbersIn(packed, model, number)));
   const named = ({run: wanted, model}: ModelName): OpenModel | undefined =>
     opened.find((one) => one.updates.model === model && (others.length === 0 || one.run === wanted));
@@ -127,6 +129,7 @@ export function openPage(data: ArrayBuffer | undefined = globalThis.torchgraphPa
       frame: async (model, step) => statisticsAt(find(model), step),
       nonfinite: async (model, known) => nonfiniteSince(find(model).nonfinite, known),
       findings: async (model) => ({...find(model).findings, version: 'page', is_complete: true}),
+      explanation: async (kind) => explanations.find(({name}) => name === kind) ?? null,
       compare: async (model, other) =>
         found(comparisons.find((one) => isNamed(one, model, other)), `comparison of ${model.run} with ${other.run}`).answer,
       scalars: async (model, {scalars, known}) => (known === undefined ? scalarsIn(packed, find(model), scalars) : null),

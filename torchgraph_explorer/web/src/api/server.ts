@@ -8,9 +8,11 @@ import type {Packed} from './pack';
 import {scalarValues} from './scalars';
 import {joinedLine, lineOf, partOf} from './tensors';
 import type {KeptTensors, TensorLine, WantedTensor} from './tensors';
-import type {ScalarInfo, SeriesHistory, SeriesName, StepNote} from './types';
+import type {Explanation, ScalarInfo, SeriesHistory, SeriesName, StepNote} from './types';
 import {xrayOf} from './xray';
 import type {RelatedTo, XrayFacts} from './xray';
+
+const NOT_FOUND = 404;
 
 type Params = Record<string, string | number>;
 
@@ -35,6 +37,7 @@ export const server: Answers = {
   },
   nonfinite: (model, known, signal) => json('nonfinite', {...model, ...known}, signal),
   findings: ({run, model}, version, signal) => json('findings', {run, model, version}, signal),
+  explanation: (kind, signal) => json<Explanation>('explanation', {kind}, signal).catch(nullIfMissing),
   compare: (model, other, renames, signal) => json('compare', {...model, other_run: other.run, other_model: other.model, rename: renames}, signal),
   scalars: async (model, {scalars, most, known}, signal) => {
     const packed = await binary<ScalarsMeta>('scalars', {...model, scalars: scalars.join(','), most, ...known}, signal);
@@ -71,6 +74,11 @@ export const server: Answers = {
     return found as TensorLine;
   },
 };
+
+function nullIfMissing(cause: unknown): null {
+  if (cause instanceof ApiError && cause.status === NOT_FOUND) return null;
+  throw cause;
+}
 
 interface LineMeta {
   next: number | null;

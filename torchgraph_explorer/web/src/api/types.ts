@@ -424,6 +424,34 @@ export interface SameFindings {
   is_complete: boolean;
 }
 
+/** Some words of a line of an explanation, without any markup. */
+export interface Span {
+  text: string;
+  /** Left out for plain words. */
+  style?: 'code' | 'emphasis' | 'strong';
+  /** `#name` leads to another explanation; see `findings/explanations.ts`. */
+  link?: string;
+}
+
+/** A paragraph, a list or a table, whose first row is the header. */
+export type ExplanationBlock = {text: Span[]} | {list: Span[][]} | {table: Span[][][]};
+
+/** What a kind of finding means, or what a section that is linked to says, from `api/explanation`. */
+export interface Explanation {
+  /** The kind, or the name of the section. */
+  name: string;
+  /** The kind, or the heading of the section. */
+  title: string;
+  /** In one line; empty for a section. */
+  line: string;
+  is_kind: boolean;
+  parts: {
+    /** Its heading; may be empty. */
+    name: string;
+    blocks: ExplanationBlock[];
+  }[];
+}
+
 /** A series as `api/compare` names it: by its number in the first run, and by its place. */
 export interface ComparedSeries {
   id: number;

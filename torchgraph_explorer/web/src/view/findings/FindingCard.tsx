@@ -15,6 +15,7 @@ import {IconButton} from '../controls/Icon';
 import {Chart} from '../panels/Chart';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {AboutKind} from './AboutKind';
 import {FindingText} from './FindingText';
 import {found} from './found';
 import {goToFinding} from './goToFinding';
@@ -62,6 +63,7 @@ export function FindingCard({finding, model, setting}: FindingCardProps) {
           What moved first?
         </button>
       )}
+      <AboutKind key={findingKey(finding)} kind={kind} />
       {series && <OwnChart key={findingKey(finding)} series={series} band={band} title={title} model={model} setting={setting} />}
     </article>
   );
