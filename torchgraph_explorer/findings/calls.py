@@ -1,4 +1,4 @@
-"""Findings at several calls of one module, as one."""
+"""Makes one finding of those that are at several calls of one module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torchgraph_explorer.finding import SEVERITIES, Finding
 
 
 def once_a_module(findings: Iterable[Finding], *, most: int) -> list[Finding]:
-    """The first `most` findings, where those of a kind at several calls of a module count as one: the earliest."""
+    """The first `most` findings. Those of one kind at several calls of a module are joined, and count as one."""
     found: dict[object, list[Finding]] = {}
     for one in findings:
         place = len(found) if one.call is None else (one.kind, one.module, one.path)
@@ -20,7 +20,7 @@ def once_a_module(findings: Iterable[Finding], *, most: int) -> list[Finding]:
 
 
 def _as_one(some: Sequence[Finding]) -> Finding:
-    """The finding that begins first, with the worst severity."""
+    """The finding that begins first, with the worst severity of all. Its text says at how many calls it is."""
     first = min(some, key=lambda one: (one.step, one.call or 0))
     others = len(some) - 1
     if not others:

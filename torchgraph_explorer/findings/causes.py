@@ -1,7 +1,7 @@
-"""Which findings follow from others, and in which order all of them are told.
+"""Which findings follow from others, and in which order all findings are listed.
 
-The order of effects in a training: what goes in and how the weights begin, then the size of the updates, then
-activations and gradients, then what is not finite.
+Causes come before effects. In a training, that order is: inputs and initial weights, then the size of the updates,
+then activations and gradients, then NaN and infinity.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ _OF_THE_MODEL = (
     "positions-over-batch",
     "state-detached",
 )
-"""Kinds that are so by how the model is made."""
+"""Kinds whose reason is how the model is built."""
 
 _PHASES = {
     **dict.fromkeys((*_SETUP, *_LEFT_OUT, *_OF_THE_MODEL), 0),
@@ -160,17 +160,23 @@ _PHASES = {
     "learning-rate-gone": 3,
     "nan": 4,
 }
-"""When in a step a kind shows: before it, in the forward pass (1, that of all others), backward, or at the update.
+"""At which point of a step each kind arises.
 
-A cause at the same step has to come no later. NaN comes last: what is found beside it is found at the steps before.
+0 is before the step, 1 in the forward pass (all kinds that are not listed), 2 in the backward pass, and 3 at the
+update. If two findings begin at the same step, only the one with the lower or an equal number can be the cause. NaN
+comes last, because the other rules look only at the steps before it.
 """
 
 _OF_THE_WHOLE_RUN = frozenset({"loss-not-falling", "update-too-small", "unused-module", "no-gradient"})
-"""What is so from the beginning, by an account of the whole run: its cause may show at any step."""
+"""Kinds that are judged over the whole run, and dated to its first step. Their cause may be dated to any step."""
 
 
 def in_order(findings: Sequence[Finding], places: Places) -> tuple[Finding, ...]:
-    """Root causes first, each with what follows from it behind it; errors before warnings, then by step and place."""
+    """The findings in the order in which they are listed, with their causes.
+
+    Root causes come first, each with what follows from it behind it. They are sorted by the worst severity among them
+    and what follows, then by step and place.
+    """
 
     def place(one: Finding) -> tuple[int, int, int]:
         return one.step, -SEVERITIES.index(one.severity), places.order(one.module, one.call)
@@ -220,7 +226,8 @@ def _time(one: Finding) -> tuple[int, int]:
 
 
 _SPREADING = ("dead-units", "saturated-activation", "exploding-activation", "overflow-ahead", "zero-init")
-"""Kinds that go along the way of the data: one began where it is first, if it was there no later."""
+"""Kinds that spread from module to module with the data: a finding follows from one of its kind at an earlier module,
+if that began no later."""
 
 _TOGETHER = (
     *_LEFT_OUT,
@@ -237,11 +244,12 @@ _TOGETHER = (
     "symmetric-units",
     "view-for-transpose",
 )
-"""Kinds that many modules have for one reason: one stands for all, the first in time, then in order of execution."""
+"""Kinds that many modules have for the same reason. One finding stands for all: the first in time, and of several at
+the same step, the first in the order of execution."""
 
 
 def _is_elsewhere(one: Finding, other: Finding, places: Places) -> bool:
-    """Whether `one` is what `other`, of the same kind, is at another module before it."""
+    """Whether `one` follows from `other`, a finding of the same kind at an earlier module."""
     if other.severity == "info" != one.severity:
         return False
     here, before = (places.order(each.module, each.call) for each in (one, other))

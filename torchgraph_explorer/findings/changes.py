@@ -1,4 +1,4 @@
-"""Which series changed at a step: how unlike its own past each of them is."""
+"""Which series changed at a step: ranks them by how far they are from their own past."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 PAST = 32
-"""Recorded steps before a step that are its past."""
+"""How many recorded steps before a step count as its past."""
 
 LEAST_PAST = 4
 """A series with a shorter past is not ranked, unless it became NaN or infinite."""
 
 USUAL_STEPS = 8
-"""Earlier steps that are ranked, too, to tell what is usual."""
+"""How many earlier steps are ranked as well, to find out which scores are usual."""
 
 PAST_DISTANCES = 6
-"""Earlier steps whose histograms are compared."""
+"""How many earlier steps have their histograms compared."""
 
 _FLOOR = {"size": 0.02, "std": 0.02, "largest": 0.05, "mean": 0.02, "zeros": 0.005, "nonfinite": 1e-9}
-"""The least spread that a measure's past is taken to have: where nothing moves, rounding is no change."""
+"""The spread of a measure's past is taken to be at least this. Otherwise rounding would count as a change where nothing
+else moves."""
 
 _DISTANCE_FLOOR = 0.02
 
 _LEAST_ELEMENTS = 32
-"""The histogram of fewer elements moves by whole buckets."""
+"""Histograms of fewer elements are not compared: single elements move them by whole buckets."""
 
 _TIMES_LARGEST = 2.0
 """A distance counts only if it is so many times the largest one of the past."""
@@ -118,7 +119,7 @@ def find_changes(model: ModelRecord, step: int, since: int | None = None) -> Cha
 
 
 def is_no_output(series: Sequence[Series]) -> Flags:
-    """Whether each is of another tensor than an output. Of series with the same numbers, the output's is named."""
+    """For each series, whether it is not of an output. Of series with the same numbers, that of an output is named."""
     return np.array([one.role != "output" for one in series], dtype=np.bool_)
 
 
@@ -140,8 +141,8 @@ def _frame_at(model: ModelRecord, step: int) -> int:
 def _scores(values: Floats, *, is_next: bool) -> tuple[Floats, Floats]:
     """The score of the last step of each measure and series, `[MEASURES, series]`, and the medians of the past.
 
-    A step that follows its past directly must be unlike its level and also unlike its usual change from step to step;
-    so neither a series that drifts nor one that has jumped before scores high.
+    If the step follows directly on its past, it has to differ from two things: the level of the past, and its usual
+    change from step to step. So a series that drifts gets no high score, and neither does one that has jumped before.
     """
     past, now = values[:, :-1], values[:, -1]
     floor = np.array([_FLOOR[name] for name in MEASURES])[:, None]
@@ -162,7 +163,7 @@ def _scores(values: Floats, *, is_next: bool) -> tuple[Floats, Floats]:
 
 
 def _nanmedian(values: Floats) -> Floats:
-    """Over the steps; NaN without a value."""
+    """The median over the steps, of the values that are not NaN; NaN without any."""
     if not values.shape[1]:
         return np.full((len(values), values.shape[2]), np.nan)
     ordered = np.sort(values, axis=1)  # NaN last

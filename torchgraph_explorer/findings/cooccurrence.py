@@ -1,6 +1,6 @@
-"""What is unusual at the steps of a finding or a condition, and before it: series, scalars and other findings.
+"""What is unusual at the steps of a finding or a condition, and before them: series, scalars and other findings.
 
-All of it with what chance gives.
+Each answer comes with the score that chance alone gives.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_CELLS = 1_000_000
-"""Steps times series that are read."""
+"""How many steps times series are read at most."""
 
 MOST_STEPS = 1_000
-"""Steps that are read, at equal distance; and as many of those of the finding."""
+"""How many steps are read at most, at equal distance; and how many of the finding's steps."""
 
 LEAST_OTHERS = 8
-"""Fewer recorded steps without the finding tell nothing."""
+"""At least so many recorded steps without the finding are needed."""
 
 BEFORE = 16
-"""Recorded steps before the finding's first one at which a series may be unusual already."""
+"""How many recorded steps before the finding's first one are searched for a series that was unusual already."""
 
 SHIFTS = 99
-"""Random shifts of the finding in time, which tell what chance gives."""
+"""How often the finding is shifted in time at random, to find out what chance gives."""
 
 CONFIDENCE = 0.95
 
 USUAL = 0.95
-"""The usual range is what so many of the other steps are below, or above."""
+"""A value is unusual if it is above, or below, this share of the other steps."""
 
 FLOORS = {"size": 0.02, "mean": 0.02, "zeros": 0.005, "nonfinite": 1e-9}
-"""The measures that are looked at, and the least spread that each is taken to have."""
+"""The measures that are looked at. The spread of each is taken to be at least this."""
 
 FARTHEST = 20.0
-"""Steps that are farther away than so many spreads count as if they were so far; of NaN and infinity, as twice that."""
+"""A step counts at most as so many spreads away from the median; for NaN and infinity, twice as many."""
 
 _NORMAL = 1.4826
 """The standard deviation of a normal distribution, divided by its median absolute deviation."""
@@ -121,7 +121,7 @@ class CoOccurrences:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where the values of a series or scalar come from; a series has one for each measure."""
+    """A column of values: of a scalar, or of one measure of a series."""
 
     what: Series | str
     measure: str
@@ -153,7 +153,7 @@ class Condition:
         return f"{what} {' and '.join(limits)}"
 
     def holds(self, values: Floats) -> Flags:
-        """Where it holds of `values`; nowhere without a number."""
+        """At which of `values` the condition holds. It does not hold at NaN."""
         found: Flags = np.isfinite(values)
         if self.above is not None:
             found = found & (values > self.above)
@@ -224,13 +224,16 @@ def _rates(steps: Ints, masks: Floats, findings: Sequence[Finding]) -> list[Find
 
 
 def finding_name(finding: Finding) -> str:
-    """Kind and place."""
+    """The kind and the place of a finding, in words."""
     place = [finding.module or "the model", finding.path] if finding.module is not None else ["the run"]
     return f"{finding.kind} of {', '.join(filter(None, place))}"
 
 
 def _frames(model: ModelRecord, wanted: Flags) -> tuple[Ints, Flags]:
-    """The frames to look at, and which of them are `wanted`: some of all, of those, and of the ones before them."""
+    """The frames to read, and which of them are `wanted`.
+
+    They are frames at equal distance: some of all frames, of the wanted ones, and of those before the first wanted one.
+    """
     most = min(MOST_STEPS, max(4 * LEAST_OTHERS, MOST_CELLS // max(2 * len(model.series), 1)))
     there = np.flatnonzero(wanted)
     start = int(there[0]) if len(there) else 0
@@ -240,7 +243,7 @@ def _frames(model: ModelRecord, wanted: Flags) -> tuple[Ints, Flags]:
 
 
 def _values(model: ModelRecord, frames: Ints) -> tuple[list[_Column], Floats]:
-    """All columns, `[steps, columns]`; those of a series follow each other."""
+    """All columns, and their values, `[steps, columns]`. The columns of one series are neighbours."""
     measured = measures_of(model.statistics(frames))
     of_series = np.stack([measured[MEASURES.index(name)] for name in FLOORS], axis=2)
     columns = [_Column(one, name) for one in model.series for name in FLOORS]
@@ -252,14 +255,14 @@ def _values(model: ModelRecord, frames: Ints) -> tuple[list[_Column], Floats]:
 
 
 def at_steps(scalar: Scalar, steps: Ints) -> Floats:
-    """A scalar at the steps: straight lines between its finite values."""
+    """The values of a scalar at `steps`, interpolated linearly between its finite values."""
     is_there = np.isfinite(scalar.values)
     found: Floats = np.interp(steps, scalar.steps[is_there], scalar.values[is_there])
     return found
 
 
 def _standardized(columns: list[_Column], values: Floats) -> Floats:
-    """The distance from the median, in robust standard deviations; 0 without a number."""
+    """The distance of each value from the median of its column, in robust standard deviations; 0 for NaN."""
     floors = np.array([FLOORS.get(one.measure, 1e-12) for one in columns])
     median = _median(values)
     spread = np.maximum(_NORMAL * _median(np.abs(values - median)), floors)
@@ -269,7 +272,7 @@ def _standardized(columns: list[_Column], values: Floats) -> Floats:
 
 
 def _median(values: Floats) -> Floats:
-    """Over the steps; 0 without a number."""
+    """The median over the steps, of the values that are not NaN; 0 without any."""
     ordered = np.sort(values, axis=0)  # NaN last
     count = (~np.isnan(values)).sum(axis=0)
     found: Floats = np.take_along_axis(ordered, np.maximum(count - 1, 0)[None] // 2, axis=0)[0]
@@ -277,13 +280,16 @@ def _median(values: Floats) -> Floats:
 
 
 def _shifted(during: Flags) -> Floats:
-    """`during`, and then the same shifted in time by random numbers of steps, in a circle: `[1 + SHIFTS, steps]`."""
+    """`during` as the first row, then `during` rolled by random numbers of steps, `[1 + SHIFTS, steps]`."""
     by = np.random.default_rng(0).integers(1, len(during), SHIFTS)
     return np.stack([during, *(np.roll(during, one) for one in by)]).astype(np.float64)
 
 
 def _scores(standardized: Floats, masks: Floats) -> tuple[Floats, float]:
-    """The score of each column at the steps of the first of `masks`, and what chance gives, by the others."""
+    """The score of each column at the steps of the first of `masks`, and the score that chance gives.
+
+    The other masks, which are shifted in time, show what chance gives.
+    """
     weights = masks / masks.sum(axis=1, keepdims=True) - (1 - masks) / (1 - masks).sum(axis=1, keepdims=True)
     found: Floats = weights @ standardized
     return found[0], float(np.quantile(np.abs(found[1:]).max(axis=1, initial=0.0), CONFIDENCE))

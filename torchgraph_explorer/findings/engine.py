@@ -21,7 +21,7 @@ from torchgraph_explorer.record.model_record import ModelRecord
 Rules: TypeAlias = Mapping[str, Rule]
 
 MOST_OF_A_RULE = 50
-"""Findings of one rule that are told: the first ones, in the order of execution."""
+"""How many findings of one rule are reported: the first ones, in the order of execution."""
 
 
 def find(
@@ -33,8 +33,8 @@ def find(
 ) -> tuple[Finding, ...]:
     """What the rules say of `model`, at all its frames or at the given ones: root causes first.
 
-    Rules of the user's `own` look at the whole model. A rule that raises is told as a finding of the kind
-    `rule-failed`. What other rules of the user's found while the model trained is told as it was recorded.
+    The user's `own` rules look at the whole model. If a rule raises, that is reported as a finding of the kind
+    `rule-failed`. What other rules of the user's found while the model trained is reported as it was recorded.
 
     Raises:
         RecordError: The run is gone.

@@ -1,6 +1,7 @@
-"""What the rules look at: the statistics of all series over steps as matrices, and the module graph.
+"""What the rules look at: the statistics of all series over steps, as matrices, and the module graph.
 
-A matrix has one row a recorded step and one column a series, `[steps, series]`; NaN where a step lacks the series.
+A matrix has a row for each recorded step and a column for each series, `[steps, series]`. It is NaN where a step lacks
+the series.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ Matrix = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 MOST_CELLS = 5_000_000
-"""Steps times series that are read, 48 bytes each. Of longer runs, the first steps and others at equal distance are."""
+"""How many steps times series are read at most, 48 bytes each. Of longer runs, the first steps are read, and others at
+equal distance."""
 
 FIRST_FRAMES = 64
-"""How many of the first frames are always among those."""
+"""How many of the first frames are read in any case."""
 
 HISTOGRAM_FRAMES = 64
-"""The most frames of a series whose histograms are read."""
+"""How many histograms of a series are read at most."""
 
 EARLY = 0.1
-"""Share of the recorded steps that a tensor's own past is taken from, at least `LEAST_EARLY` of them."""
+"""The share of the recorded steps that counts as the beginning of a series; at least `LEAST_EARLY` steps."""
 
 LEAST_EARLY = 2
 
 OF_TRAINING = ("training", "train")
-"""Labels of scalars that are of the training. Those with other labels are not looked at."""
+"""Labels that mark values of the training. Values with other labels are not looked at."""
 
 
 class Evidence:
-    """The record of one model, as far as the rules look at it.
+    """The part of a model's record that the rules look at.
 
     Attributes:
         model: The record.
@@ -104,7 +106,7 @@ class Evidence:
         return len(self.frames)
 
     def _read_on(self, earlier: Evidence) -> Matrix:
-        """The statistics, of which only those of frames that `earlier` lacks are read."""
+        """The statistics. Those that `earlier` has are taken from there, and only the others are read."""
         is_known = np.isin(self.frames, earlier.frames)
         new = self._read(self.frames[~is_known])
         found = np.full((len(COLUMN), len(self.frames), new.shape[2]), np.nan, dtype=np.float32)
@@ -124,7 +126,7 @@ class Evidence:
         return found
 
     def before(self, step: int) -> Evidence:
-        """The same up to the step before `step`, at which NaN or infinity began; at least the first step."""
+        """The evidence of the steps before `step`, at which NaN or infinity began; at least of the first step."""
         stop = max(int(np.searchsorted(self.steps, step)), 1)
         found = copy(self)
         for name in _CACHED:
@@ -202,7 +204,7 @@ class Evidence:
         return found
 
     def early(self, series: int) -> npt.NDArray[np.intp]:
-        """The rows of a series' own past: its first steps."""
+        """The rows of the first steps of a series, to which later ones are compared."""
         rows = np.flatnonzero(self.is_there[:, series])
         return rows[: max(LEAST_EARLY, int(len(rows) * EARLY))]
 
@@ -230,10 +232,10 @@ class Evidence:
 
 
 _SCALED: tuple[Kind, ...] = ("grad", "grad_norm")
-"""Kinds of series that a loss scale is in."""
+"""Kinds of series that a loss scale multiplies."""
 
 _IN_UNITS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm")
-"""Statistics that it is in."""
+"""Statistics that a loss scale multiplies."""
 
 _CACHED = ("is_there", "has_bad", "peaks", "rms", "zero_shares")
 
@@ -257,9 +259,10 @@ def _before(step: int, scalar: Scalar) -> Scalar:
 
 
 def _few_enough(frames: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """`frames`; of more than `most` the first ones, every second, fourth, … of the rest, and the last one.
+    """`frames`, or some of them if they are more than `most`.
 
-    Those that are chosen when there are more are among those chosen before, but for the last one.
+    These are the first ones, the last one, and every second, fourth, eighth, … of the rest. When a record grows, no
+    frame is chosen that lies between those chosen before, so that little is read anew.
     """
     most = max(most, 4)
     if len(frames) <= most:

@@ -1,4 +1,4 @@
-"""Looks at one model of a run again and again while it is written, and says what is new."""
+"""Runs the rules again and again over one model of a run that is being written, and says what is new."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ from torchgraph_explorer.findings.own_rules import OwnRule, run_rules
 from torchgraph_explorer.record.model_record import ModelRecord
 
 MOST_CELLS = 1_000_000
-"""Steps times series that are held in memory, 48 bytes each: fewer than a finished run is read with."""
+"""How many steps times series are held in memory at most, 48 bytes each. Of a finished run, more are read."""
 
 GROWTH = 1.1
-"""The rules run again when so many times the steps are recorded: so they cost the same a step, however long the run."""
+"""The rules run again when the number of recorded steps has grown by this factor. So their cost for each step is the
+same in a short and in a long run."""
 
 LEAST_SHARE_BETWEEN = 19.0
-"""Between two runs of the rules passes so many times the time that the last one took: 5 % of one core at most."""
+"""The rules rest for so many times the time that they took. So they use 5 % of one core at most."""
 
 LEAST_STEPS = 8
-"""Recorded steps before something is told, but for `nan`."""
+"""How many steps have to be recorded before anything but `nan` is reported."""
 
 PERSISTENCE, ENOUGH = 2.0, 50
-"""What was found is told when it still holds with so many times the recorded steps, or with so many more."""
+"""A finding is reported if it is still there when the record has grown by this factor, or by so many steps."""
 
 SLOW = {"loss-not-falling": 8.0}
-"""Kinds that many healthy trainings show at first: they are told when they still hold in a record that has grown
+"""Kinds that many healthy trainings show at first. They are reported if they are still there when the record has grown
 by this factor."""
 
 AT_ONCE = ("nan",)
-"""Kinds that do not pass."""
+"""Kinds that are reported at once, since they do not pass."""
 
 _Key: TypeAlias = "tuple[str, str | None, int | None, str | None]"
 
 
 class Novelty:
-    """Which findings are told: each once, when it has held for a while."""
+    """Decides when a finding is reported: once, after it has been there for a while."""
 
     def __init__(self) -> None:
         self._since: dict[_Key, int] = {}
         self._told: set[_Key] = set()
 
     def new(self, findings: Sequence[Finding], *, frames: int, at_end: bool = False) -> list[Finding]:
-        """Those of `findings`, which the rules made of so many frames, that are to be told now."""
+        """Those of `findings` that are to be reported now. `frames` is how many frames the rules looked at."""
         self._since = {one.key: self._since.get(one.key, frames) for one in findings}
         sure = [one for one in findings if at_end or self._has_held(one, frames=frames)]
         causes = {cause.key for one in sure for cause in one.causes}  # which are told with what follows from them
@@ -62,7 +63,7 @@ class Novelty:
 
 
 class LiveModel:
-    """One model of a run that is written, as the rules saw it last.
+    """One model of a run that is being written, with what the rules said of it last.
 
     Attributes:
         findings: What they said then.
@@ -77,7 +78,10 @@ class LiveModel:
         most: int = MOST_CELLS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing was looked at. `own` are the user's rules; `clock` gives seconds."""
+        """Look at `model`, also with the user's `own` rules.
+
+        `most` is how many steps times series are held in memory. `clock` gives seconds.
+        """
         self.findings: tuple[Finding, ...] = ()
         self.own: tuple[RuleFindings, ...] = ()
         self._model, self._rules, self._most, self._clock = model, own, most, clock
@@ -87,7 +91,7 @@ class LiveModel:
         self._rests_until = float("-inf")
 
     def look(self) -> list[Finding]:
-        """What is new, of the run as of its latest refresh. Most of the time nothing is looked at.
+        """What is new, in the state of the run at its latest refresh. Most calls return at once, without a look.
 
         Raises:
             RecordError: The run is gone.

@@ -10,7 +10,7 @@ from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.schema import titled
 
 HELD_OUT = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "testing", "dev", "holdout", "ood"})
-"""Words in the names of what is measured on other data than that of training."""
+"""Words in a scalar's name that say it was measured on other data than that of the training."""
 
 WHOLE = frozenset(
     {
@@ -20,7 +20,7 @@ WHOLE = frozenset(
         *("ce", "xent", "cross", "entropy", "mse", "nll", "bce"),
     }
 )
-"""Words beside `loss` in the names of a loss that is not one part of several."""
+"""Words beside `loss` in the name of a whole loss, as opposed to one of several parts."""
 
 MOVING = frozenset(
     {
@@ -32,10 +32,10 @@ MOVING = frozenset(
 """Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
 
 LEAST_KNOWN = 2
-"""Steps at which it is known to which outputs gradients come."""
+"""At how many steps, at least, it has to be known which outputs get gradients."""
 
 BOTH_WAYS = 0.02
-"""Share of the gradients that draw up, and share of those that draw down, at least."""
+"""The share of the gradients that draw up has to be at least this, and so has the share of those that draw down."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
@@ -63,10 +63,10 @@ def need_not_fall(evidence: Evidence) -> bool:
 
 
 def _are_values_of_choices(evidence: Evidence) -> bool:
-    """Whether gradients come to one of several outputs of each sample, up and down: the values of chosen actions.
+    """Whether one of several outputs of each sample gets a gradient, in both directions: the values of chosen actions.
 
-    What these are drawn to rises with the values themselves. Of the logarithms of probabilities of labels, all
-    gradients have the same sign.
+    The targets of such values rise with the values themselves. The logarithms of the probabilities of labels also have
+    one gradient a sample, but all of these have the same sign.
     """
     several = any(
         len(one.shape) == 2 and (one.shape[1] or 0) > 1
@@ -86,7 +86,7 @@ def _words(name: str) -> set[str]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """`trainloss` is two words."""
+    """The words of a name, where `trainloss` counts as two words."""
     if word.endswith("loss") and word != "loss":
         yield word.removesuffix("loss")
         word = "loss"

@@ -1,4 +1,4 @@
-"""Statistics of series as numbers whose changes can be compared: logarithms of magnitudes, and shares."""
+"""Statistics of series as numbers whose changes can be compared: logarithms of magnitudes, and shares of elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOGARITHMS = ("size", "std", "largest")
 
 
 def measures_of(statistics: Statistics) -> Floats:
-    """The `MEASURES` of series with these `statistics`, `[STATISTICS, ...]`, as `[MEASURES, ...]`; NaN without."""
+    """The `MEASURES` of series, `[MEASURES, ...]`, from their `statistics`, `[STATISTICS, ...]`; NaN if not known."""
     column = {name: statistics[at].astype(np.float64) for name, at in COLUMN.items()}
     with np.errstate(all="ignore"):
         size = np.hypot(column["mean"], column["std"])

@@ -18,13 +18,13 @@ from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record.model_record import ModelRecord
 
 OwnRule: TypeAlias = Callable[[Any], Iterable[Finding]]
-"""Gets the model's record, as `open_run(run).model()` returns it."""
+"""A rule. It gets a model's record, as `open_run(run).model()` returns it, and yields findings."""
 
 MOST = 50
-"""Findings of one rule that are told."""
+"""How many findings of one rule are reported at most."""
 
 RULES_NAME = "RULES"
-"""What the list of rules in a file is called."""
+"""The name of the list of rules in a file."""
 
 _EXAMPLE = "A file of rules defines functions of a model's record that yield findings, and a list of them, RULES."
 
@@ -48,9 +48,9 @@ class RuleAddress(NamedTuple):
 
 
 def address_of(rule: OwnRule) -> RuleAddress | None:
-    """Where another process finds `rule`; None if it cannot: it is no function at the top of an importable module.
+    """Where another process finds `rule`. None if it is not a function at the top of a module that can be imported.
 
-    The script that is run is not importable. To load it would begin its training again.
+    The script that is run cannot be imported: that would begin its training again.
     """
     name, module = getattr(rule, "__qualname__", ""), sys.modules.get(getattr(rule, "__module__", None) or "")
     file = getattr(module, "__file__", None)
@@ -135,13 +135,13 @@ def run_rules(rules: Iterable[OwnRule], model: ModelRecord) -> tuple[RuleFinding
 
 
 def with_recorded(found: Sequence[RuleFindings], model: ModelRecord) -> tuple[RuleFindings, ...]:
-    """`found`, and what other rules found while the model trained, as it was recorded."""
+    """`found`, and what other rules found while the model trained, as the record has it."""
     names = {one.rule for one in found}
     return *found, *(one for one in model.found_by_rules if one.rule not in names)
 
 
 def rule_name(rule: OwnRule) -> str:
-    """What a message calls it."""
+    """The name of a rule in messages."""
     return printable(str(getattr(rule, "__qualname__", type(rule).__qualname__)))
 
 

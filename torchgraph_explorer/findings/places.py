@@ -10,7 +10,7 @@ from typing import NamedTuple
 from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Role, Series, TensorInfo
 
 MOST_NAMED_ON_A_WAY = 64
-"""Edges between tensors with names of their own that are followed for an edge of the graph, in the mean."""
+"""How many edges between named tensors are followed for each edge of the graph, on average."""
 
 
 class Weight(NamedTuple):
@@ -110,7 +110,7 @@ class Places:
 
     @cached_property
     def parents(self) -> frozenset[int]:
-        """The calls within which others happened."""
+        """The calls that other calls happened within."""
         return frozenset(call.parent for call in self.calls if call.parent is not None)
 
     def is_leaf(self, call: int) -> bool:
@@ -144,7 +144,7 @@ class Places:
         return {call: frozenset(before) for call, before in found.items()}
 
     def is_computed_with_weights(self, call: int) -> bool:
-        """Whether a layer with weights is on the way of what a call takes, where only data goes: a frozen one."""
+        """Whether a frozen layer with weights computed what a call takes: only data comes from there."""
         todo, seen = [call, *self.ancestors(call)], set[int]()
         while todo:
             before = self._silent_sources.get(todo.pop(), frozenset()) - seen
@@ -169,14 +169,14 @@ class Places:
 
     @cached_property
     def _beside(self) -> list[tuple[int, int, bool]]:
-        """The call that each call takes data from, both by number, and whether gradient flows back."""
+        """Pairs of calls, by number, of which the second takes data from the first; and whether gradient flows back."""
         nodes = self.graph.nodes if self.graph else ()
         ends = ((nodes[edge.source].call, nodes[edge.target].call, edge.gradient) for edge in self.edges)
         return [(source, target, flows) for source, target, flows in ends if source is not None and target is not None]
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """The edges of the graph as if no tensor had a name from `attach`: what went through one leads on."""
+        """The edges of the graph without the nodes of `attach`: an edge leads through such a node to the next one."""
         if self.graph is None:
             return ()
         nodes, named = self.graph.nodes, dict[int, list[Edge]]()
@@ -205,7 +205,7 @@ class Places:
         return (*found,)
 
     def leads_to(self, first: int, later: int) -> bool:
-        """Whether data of one call may come to another: along the edges of the inside that has both."""
+        """Whether data may come from one call to another, along the edges of the smallest inside that has both."""
         if first == later or not (0 <= first < len(self.calls) and 0 <= later < len(self.calls)):
             return True
         chains = [[*reversed([*self.ancestors(one)]), one] for one in (first, later)]
@@ -222,7 +222,7 @@ class Places:
         return {one.call: number for number, one in enumerate(nodes) if one.call is not None}
 
     def _behind(self, node: int) -> set[int]:
-        """The nodes to which a way of edges leads from this one."""
+        """The nodes that can be reached from this one along edges."""
         todo, seen = [node], set[int]()
         while todo:
             new = self._edges.get(todo.pop(), set()) - seen
@@ -238,7 +238,11 @@ class Places:
         return found
 
     def producer(self, call: int) -> int | None:
-        """The last call without calls inside before this one that it takes data from; None if it cannot be told."""
+        """The call that made what this one takes; None if that is not known.
+
+        It is the last call before this one from which data comes. If other calls happened within that, it is the last
+        of these.
+        """
         before = [one for one in self.sources.get(call, ()) if one < call]
         if not before:
             return None

@@ -25,14 +25,14 @@ from torchgraph_explorer.findings.report import plain
 from torchgraph_explorer.record.model_record import ModelRecord
 
 NICENESS = 10
-"""The training comes first."""
+"""How nice the process is: the training comes first."""
 
 FINISH = "finish"
 """The line of input that asks for the end."""
 
 
 class SupportsRefresh(Protocol):
-    """A `Run`, as far as it is needed here."""
+    """The part of `Run` that is used here."""
 
     def refresh(self) -> bool:
         """Read what is new."""
@@ -62,7 +62,7 @@ def main(open_run: OpenRun) -> None:
 
 
 def _own_output() -> IO[str]:
-    """The stream to the training's process. What a rule of the user's prints goes nowhere."""
+    """The stream to the process of the training. From now on, what a rule of the user's prints is dropped."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -100,7 +100,7 @@ def _watch(asked: dict[str, Any], open_run: OpenRun, lines: queue.SimpleQueue[st
 
 
 def _plain_own(live: LiveModel) -> list[tuple[str, list[dict[str, Any]]]]:
-    """What each of the user's rules said, which the training's process records."""
+    """What each of the user's rules said, as plain values. The process of the training records it."""
     return [(one.rule, plain(one.findings)) for one in live.own]
 
 

@@ -16,18 +16,18 @@ from torchgraph_explorer.record.scalars.index import Scalar
 from torchgraph_explorer.schema import Series
 
 MOST_CELLS = 4_000_000
-"""Steps times series that are read. Of longer runs, steps at equal distance are."""
+"""How many steps times series are read at most. Of longer runs, steps at equal distance are read."""
 
 MOST_STEPS = 2_000
 
 LEAST_STEPS = 12
-"""Fewer recorded steps tell nothing."""
+"""At least so many recorded steps are needed."""
 
 LAGS = 8
 """The most recorded steps that a series may be ahead."""
 
 SHIFTS = 99
-"""Random shifts of the target in time, which tell what chance gives."""
+"""How often the target is shifted in time at random, to find out what chance gives."""
 
 CONFIDENCE = 0.95
 
@@ -114,13 +114,13 @@ def _frames(model: ModelRecord) -> tuple[npt.NDArray[np.int64], int]:
 
 
 def _once_each(model: ModelRecord, correlation: Floats) -> list[int]:
-    """The strongest first, without series that share their numbers with another one."""
+    """The strongest first. Of series with the same numbers, only one."""
     is_last = np.append(is_no_output(model.series), np.zeros(len(correlation) - len(model.series), dtype=np.bool_))
     return once_each(model.frame(-1), np.lexsort((is_last, -np.abs(correlation))))
 
 
 def _scalars(model: ModelRecord, target: Series | str) -> dict[str, Scalar]:
-    """Those with a finite value, and the target if it is one."""
+    """The scalars with a finite value, and the target if that is a scalar."""
     if isinstance(target, str) and not np.isfinite(model.scalar(target).values).any():
         raise NotFoundError(f"Scalar {target!r} has no finite value, so nothing can be related to it.")
     return {name: one for name, one in model.scalars().items() if np.isfinite(one.values).any()}
@@ -143,7 +143,7 @@ def _ranks(changes: Floats) -> Floats:
 
 
 def _shifted(wanted: Floats) -> Floats:
-    """The target moved in time by random numbers of steps, in a circle, `[steps, SHIFTS]`: its own rhythm stays."""
+    """The target rolled by random numbers of steps, `[steps, SHIFTS]`. So it keeps its own rhythm."""
     steps = len(wanted)
     least = min(LAGS + 1, steps // 3)
     by = np.random.default_rng(0).integers(least, max(least + 1, steps - least), SHIFTS)

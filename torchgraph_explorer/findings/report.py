@@ -15,12 +15,12 @@ Found: TypeAlias = Mapping[str, Sequence[Finding]]
 """The findings of each model, by its name."""
 
 SCHEMA = 1
-"""Version of the JSON, docs/findings.md. It grows if a field changes its meaning or goes; new fields may come."""
+"""Version of the JSON in docs/findings.md. It grows if a field goes or changes its meaning, but not for new fields."""
 
 NOTHING = "Nothing found."
 
 MOST_ROOTS = 3
-"""Kinds that a summary names."""
+"""How many kinds a summary names."""
 
 
 def as_json(run: str, found: Found) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def as_markdown(run: str, found: Found) -> str:
 
 
 def as_lines(new: Sequence[Finding]) -> list[str]:
-    """What is new, for a terminal: a line for each kind of warning or error that follows from no other, and for NaN."""
+    """What is new, for a terminal: a line for each kind of warning or error that is a root cause, and for NaN."""
     told = [one for one in new if one.is_at_least("warning") and (not one.causes or one.kind == "nan")]
     lines = []
     for some in _by_kind(told):
@@ -138,7 +138,7 @@ def as_summary(model: str, findings: Sequence[Finding], command: str) -> list[st
 
 
 def as_roots(findings: Sequence[Finding]) -> list[str]:
-    """A line for each kind of warning or error that follows from no other, with what follows from it."""
+    """A line for each kind of warning or error that is a root cause, with what follows from it."""
     counted = [one for one in findings if one.is_at_least("warning")]
     return [printable(_root(some, counted)) for some in _by_kind(one for one in counted if not one.causes)]
 
@@ -183,7 +183,7 @@ def when(one: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    """`text` of a record, as Markdown that shows it and nothing else."""
+    """`text` of a record as Markdown, escaped so that it is shown as it is."""
     parts = text.replace("\n", " ").split("`")
     parts[::2] = [_SPECIAL.sub(r"\\\g<0>", part) for part in parts[::2]]
     return "`".join(parts)
