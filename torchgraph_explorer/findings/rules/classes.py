@@ -1,15 +1,15 @@
-"""Classes of torch's modules that several rules ask for, by name."""
+"""Names of module classes that several rules ask for."""
 
 from __future__ import annotations
 
 RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
-"""Those that run over a whole sequence in one call."""
+"""Recurrent layers that run over a whole sequence in one call."""
 
 RECURRENT_CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
-"""Those that take one step of a sequence in a call."""
+"""Recurrent layers that take one step of a sequence in a call."""
 
 RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
-"""Those that give zero, and no gradient, for what lies below a threshold."""
+"""Activations whose value and gradient are zero below a threshold."""
 
 LIBRARIES = ("transformers.", "diffusers.", "timm.", "torchvision.", "torchaudio.", "open_clip.")
-"""How the classes of models begin that nobody writes who uses them."""
+"""Beginnings of the qualified names of classes from libraries of ready-made models: users do not write these."""

@@ -1,4 +1,4 @@
-"""What rules ask of the facts that only the live training knew."""
+"""Look up facts that only the live training knew, such as parameter groups and operations, by row of the evidence."""
 
 from __future__ import annotations
 
@@ -11,49 +11,52 @@ from torchgraph_explorer.schema import Operation, OperationKind, TrainingFacts
 
 
 def rows_with(evidence: Evidence, is_known: Callable[[TrainingFacts], bool]) -> list[int]:
-    """The rows that have facts of which `is_known` is true."""
-    return [row for row, one in enumerate(evidence.training) if one is not None and is_known(one)]
+    """The rows whose facts were recorded and satisfy `is_known`."""
+    return [row for row, facts in enumerate(evidence.training) if facts is not None and is_known(facts)]
 
 
 def facts_at(evidence: Evidence, row: int) -> TrainingFacts:
-    """The facts at one of these rows."""
+    """The facts at a row that has them, as every row of `rows_with` does."""
     found = evidence.training[row]
     assert found is not None
     return found
 
 
 def module_around(names: Iterable[str]) -> str:
-    """The innermost module that has all these parameters."""
-    parts = [name.split(".")[:-1] for name in names]
-    same = takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))
-    return ".".join(level[0] for level in same)
+    """The qualified name of the innermost module that contains all these parameters; empty for the root."""
+    modules = [name.split(".")[:-1] for name in names]
+    shared = takewhile(lambda level: len(set(level)) == 1, zip(*modules, strict=False))
+    return ".".join(level[0] for level in shared)
 
 
 def operations(evidence: Evidence, kind: OperationKind) -> Iterator[tuple[int, Operation]]:
-    """The operations of this kind that were seen, with the rows at which they were, in the order of these."""
-    for row in rows_with(evidence, lambda one: bool(one.operations)):
+    """The recorded operations of this kind, each behind the row of its step, in the order of the steps."""
+    for row in rows_with(evidence, lambda facts: bool(facts.operations)):
         yield from ((row, one) for one in facts_at(evidence, row).operations if one.kind == kind)
 
 
 def numbers_of(evidence: Evidence, kind: OperationKind) -> list[tuple[int, tuple[float, ...]]]:
-    """The numbers of the operations of this kind, with their rows."""
+    """What `operations` yields, with only the `numbers` of each operation."""
     return [(row, one.numbers) for row, one in operations(evidence, kind)]
 
 
 class ClassWeights(NamedTuple):
-    """How a loss weighs classes, as `Operation` has it of the kind `weights`.
+    """The `numbers` of an `Operation` of the kind `weights`: how a cross entropy weighs its classes, at one step.
+
+    An answer is the right class of one sample.
 
     Attributes:
-        off: How far the gradients are from those of a cross entropy with a weight for each class, over the largest.
-        heavier: The largest weight over the smallest.
-        commoner: How many answers are the class with the largest weight, over those of the class with the smallest.
-        agreement: Correlation of the logarithms of weights and of numbers of answers.
-        without_gradient: Share of the samples.
+        off: Largest difference between the gradients and those of a cross entropy with a weight for each class, over
+            the largest gradient.
+        heavier: The largest class weight over the smallest.
+        commoner: The number of answers of the class with the largest weight, over that of the class with the smallest.
+        agreement: Correlation, over the classes, of the logarithms of weights and of numbers of answers.
+        without_gradient: Share of the samples that get no gradient.
         of_first: How many answers are class 0.
-        of_last: How many are the last class.
-        classes: How many classes are answers.
+        of_last: How many answers are the last class.
+        classes: How many different classes are answers.
         most_common: The class with the most answers.
-        share: Its share of the answers.
+        share: The share of the answers that are `most_common`.
     """
 
     off: float
@@ -69,10 +72,10 @@ class ClassWeights(NamedTuple):
 
 
 EXACT = 1e-3
-"""How near gradients come to those of a cross entropy with a weight for each class."""
+"""Largest `ClassWeights.off` of gradients that are those of a weighted cross entropy: the difference is rounding."""
 
 
 def class_weights(evidence: Evidence) -> list[tuple[int, ClassWeights]]:
-    """What is known of the weights of a cross entropy, with rows; nothing if gradients are further off at a row."""
+    """The class weights of a cross entropy at each row that has them; none if the loss is something else at any row."""
     seen = [(row, ClassWeights(*numbers)) for row, numbers in numbers_of(evidence, "weights")]
-    return seen if all(one.off < EXACT for _, one in seen) else []
+    return seen if all(weights.off < EXACT for _, weights in seen) else []

@@ -17,16 +17,16 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 LEAST_ROWS = 2
-"""Recorded steps at which something has to be so, at least, before it is told."""
+"""Fewest recorded steps that a condition has to hold at before a rule reports it."""
 
 _MOST_LISTED = 4
 """Names that a sentence lists."""
 
 
 def held(flags: Flags, *, share: float) -> Rows | None:
-    """The rows at which `flags` are set, from their last beginning on: those of a condition that holds at the end.
+    """The rows of the unbroken run of set `flags` that ends at the last row: where a condition holds until the end.
 
-    None unless it holds without a break up to the last row, for `share` of all rows and for `LEAST_ROWS` at least.
+    None if that run is shorter than `share` of all rows, or shorter than `LEAST_ROWS`.
     """
     breaks = np.flatnonzero(~flags)
     first = int(breaks[-1]) + 1 if len(breaks) else 0
@@ -35,7 +35,10 @@ def held(flags: Flags, *, share: float) -> Rows | None:
 
 
 def mostly_held(flags: Flags, *, share: float, breaks: float) -> Rows | None:
-    """As `held`, with some breaks: from the beginning on, and over the last half, `flags` lack at most this share."""
+    """Like `held`, but some rows of the run may be unset: up to the share `breaks` of the run, and of its second half.
+
+    Returns the set rows of the longest such run. None if it is shorter than `share` of all rows, or than `LEAST_ROWS`.
+    """
     for first in np.flatnonzero(flags).tolist():
         rest = flags[first:]
         if len(rest) < max(LEAST_ROWS, share * len(flags)):
@@ -57,7 +60,19 @@ def finding(
     advice: str,
     band: Band | None = None,
 ) -> Finding:
-    """A finding at a series, a module or the whole run, seen at some rows of `evidence`."""
+    """Make a finding of `kind`.
+
+    Args:
+        evidence: What the rule looked at. Its `steps` turn `rows` into steps.
+        kind: The key of the rule in `RULES`.
+        severity: How bad it is.
+        at: The series or the name of the module that it is about; None for the whole run.
+        rows: The rows of `evidence` at which it was seen, ascending, at least one.
+        numbers: What it was concluded from, by name. They are shown beside the text.
+        text: What happened, in sentences. The first letter is made a capital.
+        advice: What to do about it.
+        band: The range in which a statistic of the series would be normal.
+    """
     seen = [*map(int, rows)]
     series = at if isinstance(at, Series) else None
     return Finding(
@@ -76,12 +91,12 @@ def finding(
 
 
 def named(module: str) -> str:
-    """A module's name in a sentence."""
+    """How a sentence calls a module: its name between backquotes, or "the model" for the root."""
     return f"`{quoted(module)}`" if module else "the model"
 
 
 def quoted(name: str) -> str:
-    """A name from the record as it can stand between backquotes."""
+    """A name from the record, on one line and without backquotes, so that it can stand between backquotes."""
     return name.replace("`", "'").replace("\n", " ")
 
 
