@@ -1,4 +1,8 @@
-"""A ReLU, sigmoid, tanh or cosine at the end of a network whose loss takes logits."""
+"""Finds a ReLU, sigmoid, tanh or cosine at the end of a network whose loss takes its outputs for logits.
+
+The evidence is the range of the outputs at all steps, and whether the logged loss and the gradients at the outputs are
+those of a cross entropy.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +33,25 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 from torchgraph_explorer.schema import Series
 
 NEAR_BOUND = 0.95
-"""An output of a sigmoid or tanh that is beyond this share of its range is near its bound."""
+"""Least output of a sigmoid, tanh or cosine that counts as near its upper bound of 1; likewise for the lower bound."""
 
 LEAST_COSINES = 5
-"""Steps of the second half, at least, at which the largest output is near 1."""
+"""Fewest recorded steps in the second half of the run that outputs are taken for cosines by."""
 
 LEAST_ZEROS = 0.02
-"""Share of outputs that are zero, of one number for each sample, from which on they are those of a ReLU."""
+"""Least median share of zeros, among outputs of one number for each sample, that shows a ReLU."""
 
 HALF = 0.2
-"""How far the largest gradient, for each sample, may be from a half at first."""
+"""How far the largest gradient of a sample may be from one half at the first step: logits are near 0 then, and the
+gradient of a binary cross entropy at a logit of 0 is one half."""
 
 ZEROS = 1.25
-"""Of so many zeros for each sample on, in the median of the steps, they are those of a ReLU."""
+"""Least number of zeros in the outputs of a sample, in the median of the steps, that shows a ReLU over several
+classes. Logits from which the smallest one of each sample is subtracted have one zero a sample."""
 
 
 def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The model's outputs are bounded by an activation, and the loss takes them for the logits of several classes."""
+    """The model's outputs are bounded by an activation, and the loss takes them for logits, of two or more classes."""
     for output in trained_outputs(evidence):
         name = before_cross_entropy(evidence, output)
         if name is not None:
@@ -57,7 +63,7 @@ def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
 def is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:
     """Whether the outputs are those of a ReLU, and loss and gradients those of a binary cross entropy of logits.
 
-    The gradient of a zero is a half, whatever its label is.
+    The magnitude of that loss's gradient is one half where the logit is zero, whatever the label.
     """
     _, info, column, norms = output
     low, high, shares = evidence.column("min", column), evidence.column("max", column), evidence.zero_shares[:, column]
@@ -76,14 +82,15 @@ def is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:
     return bool(is_half_or_less[has_zeros].all()) and begins_as_binary(evidence, rows, lengths[rows])
 
 
-def _never_below_half(evidence: Evidence, one: Series) -> Finding:
+def _never_below_half(evidence: Evidence, output: Series) -> Finding:
+    """The finding of a ReLU before a binary cross entropy: at the ReLU module, or else at the model's output."""
     last = last_module(evidence)
     is_module = evidence.places.class_of(last) == "ReLU"
     return finding(
         evidence,
         "activation-before-loss",
         "warning",
-        at=last if is_module else one,
+        at=last if is_module else output,
         rows=range(len(evidence)),
         numbers={"steps": len(evidence)},
         text="The model's outputs are not negative, as those of a ReLU, and the loss takes them for logits, as "
@@ -94,7 +101,10 @@ def _never_below_half(evidence: Evidence, one: Series) -> Finding:
 
 
 def before_cross_entropy(evidence: Evidence, output: TrainedOutput) -> str | None:
-    """The activation that bounds an output which a cross entropy takes for logits of several classes; None without."""
+    """The name of the activation that bounds an output `[samples, classes]` which a cross entropy takes for logits.
+
+    None if there are fewer than three classes, no activation bounds the output, or the loss is no cross entropy.
+    """
     _, info, column, norms = output
     classes = (info.shape[1] or 0) if len(info.shape) == 2 else 0
     if classes < 3 or is_softmax(evidence, column, info):
@@ -104,11 +114,11 @@ def before_cross_entropy(evidence: Evidence, output: TrainedOutput) -> str | Non
 
 
 def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
-    """The activation that the model's output is of, by its range at all steps.
+    """The name of the activation that made the model's output, by its range at all steps; None if none explains it.
 
-    Logits may lie within -1 and 1 by chance. So a sigmoid or tanh has to be the last module, or outputs come close to
-    the bounds, and never beyond, in the last quarter of the steps. Logits may be told from their smallest one, which
-    is then zero, but one of them alone.
+    Logits may lie within -1 and 1 by chance. So a sigmoid or tanh has to be the last module, or the outputs have to
+    come close to both of its bounds in the last quarter of the steps. Logits may also have their smallest one
+    subtracted: then one of each sample is zero, and for a ReLU there have to be more zeros than that.
     """
     low, high, zeros, sampled = (
         evidence.column(name, column).astype(np.float64) for name in ("min", "max", "zeros", "sampled")
@@ -130,17 +140,19 @@ def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
 
 
 def _are_cosines(low: Floats, high: Floats) -> bool:
-    """Whether the largest output of each step comes near 1 over the second half of the steps, and none is beyond.
+    """Whether outputs with these minima and maxima, `[steps]`, may be cosines: within -1 and 1, and learned ones.
 
-    A cosine of the right class does so, and seldom comes near -1: that of several others cannot.
+    After learning, the largest output of each step is near 1, the cosine with the right class. The smallest need not be
+    near -1, as the cosines with several other classes cannot all be.
     """
     late = high[len(high) // 2 :]
     is_within = low.min() > -1 - WITHIN and high.max() < 1 + WITHIN
     return bool(is_within and low.min() < 0 and len(late) >= LEAST_COSINES and (late > NEAR_BOUND).all())
 
 
-def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
-    range_, keeps = {
+def _bounded(evidence: Evidence, output: Series, name: str) -> Finding:
+    """The finding of the activation `name` before a cross entropy: at its module, or else at the model's output."""
+    range_, consequence = {
         "ReLU": ("not negative", "a class gets no gradient where its logit is zero"),
         "Sigmoid": ("between 0 and 1", "no class can get more than e times the probability of another one"),
         "Tanh": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
@@ -151,11 +163,11 @@ def _bounded(evidence: Evidence, one: Series, name: str) -> Finding:
         evidence,
         "activation-before-loss",
         "warning",
-        at=last if evidence.places.class_of(last) == name else one,
+        at=last if evidence.places.class_of(last) == name else output,
         rows=range(len(evidence)),
         numbers={"steps": len(evidence)},
         text=f"The model's outputs are {range_}, as those of a {name}, and the loss takes them for logits, as "
-        f"`cross_entropy` does: {keeps}.",
+        f"`cross_entropy` does: {consequence}.",
         advice="Multiply the cosines by a scale of 10 or more, or divide them by a temperature, before the loss."
         if name == "cosine"
         else f"End the network with a linear layer, without {name}: the loss applies a softmax.",

@@ -1,4 +1,7 @@
-"""The data that goes into the model: the same batch again and again."""
+"""Finds a batch that the training loop feeds to the model again and again.
+
+The evidence is statistics of the model's inputs that stay the same to the last bit from step to step.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,26 @@ from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.rules.rule import finding
 
 LEAST_STEPS = 8
-"""Recorded steps from which on batches are compared."""
+"""Fewest recorded steps whose batches are compared."""
 
 LEAST_DIFFERENT = 3
-"""Different batches that show that the data is not one batch on purpose."""
+"""The run has more different batches than this if it is not trained on few batches on purpose."""
 
 STUCK = 0.5
-"""Share of the recorded steps, up to the last, with one and the same batch after others."""
+"""Least share of the recorded steps, up to the last one, that have one and the same batch, after others."""
 
 IN_A_ROW = 5
-"""Steps in a row with the same batch, in the median, that are too many."""
+"""Fewest consecutive steps with the same batch, in the median over the batches, that are too many."""
 
 USUAL_SIZES = (8, 16, 32, 64, 128, 256)
-"""Samples of a batch. One of another size that stays the same is taken for the whole data set, and not told."""
+"""Usual numbers of samples in a batch. A constant input of another size is taken for the whole data set."""
 
 _STATISTICS = ("count", "mean", "std", "min", "max", "l2_norm", "zeros")
+"""Two tensors whose statistics are all equal are taken for the same."""
 
 
 def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
-    """The model's inputs are the same to the last bit at many steps, although they were different at others."""
+    """The model's inputs are the same to the last bit at many consecutive steps, or at all steps."""
     inputs = [one for one in evidence.of_kind("value", "input") if not evidence.series[one].module]
     inputs = [one for one in inputs if evidence.is_there[:, one].all() and _is_whole(evidence, one)]
     inputs = [one for one in inputs if not _has_two_values(evidence, one)]
@@ -75,20 +79,21 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_usual_batch(evidence: Evidence, column: int) -> bool:
-    """Whether there are as many samples as batches usually have, rather than as a whole data set happens to have."""
+    """Whether an input has a usual number of samples for a batch, and so is probably no whole data set."""
     info = evidence.places.tensor(evidence.series[column])
     return info is not None and bool(info.shape) and info.shape[0] in USUAL_SIZES
 
 
 def _is_whole(evidence: Evidence, column: int) -> bool:
-    """Whether the statistics are of all elements, so that they are the same for the same batch."""
+    """Whether an input's statistics are of all its elements at each step; those of a random sample would differ."""
     return bool((evidence.column("count", column) == evidence.column("sampled", column)).all())
 
 
 def _has_two_values(evidence: Evidence, column: int) -> bool:
-    """Whether the elements have at most two values, as one-hot codes: those of other samples have the same statistics.
+    """Whether an input's elements have at most two values, as one-hot codes: then other samples have equal statistics.
 
-    No other elements are spread as much between the lowest and the highest.
+    The variance of elements with a given minimum, mean and maximum is at most `(max - mean) * (mean - min)`. Only
+    elements that are all at the minimum or the maximum reach that.
     """
     low, mean, high, std = (evidence.column(name, column) for name in ("min", "mean", "max", "std"))
     return bool(np.isclose(std**2, (high - mean) * (mean - low), rtol=1e-4, atol=0.0).all())
@@ -104,5 +109,5 @@ def _changes(evidence: Evidence, inputs: list[int]) -> npt.NDArray[np.bool_]:
 
 
 def _are_apart(evidence: Evidence) -> bool:
-    """Whether there are unrecorded steps between the recorded ones, so that runs of equal ones say nothing."""
+    """Whether most recorded steps have unrecorded ones between them, which may have had other batches."""
     return bool(np.median(np.diff(evidence.steps)) > 1)

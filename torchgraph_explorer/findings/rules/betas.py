@@ -1,4 +1,7 @@
-"""Betas of Adam with which its updates are not bounded, as where the two were swapped."""
+"""Finds betas of Adam with which its updates are not bounded, as where the two were swapped.
+
+The evidence is the parameter groups that the live training recorded.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from torchgraph_explorer.findings.rules.rule import finding
 from torchgraph_explorer.schema import ParameterGroup
 
 FAMILY = {"Adam", "AdamW", "NAdam", "RAdam", "SparseAdam"}
-"""Classes of optimizers whose betas are what those of Adam are."""
+"""Classes of optimizers whose betas mean what Adam's do."""
 
 
 def betas_swapped(evidence: Evidence) -> Iterator[Finding]:
-    """The mean of the gradients goes back so much further than that of their squares that Adam need not converge.
+    """Adam averages gradients over so many more steps than their squares that it need not converge.
 
-    The condition is that of theorem 4.1 in Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015):
-    `beta1 ** 2 / sqrt(beta2) < 1`.
+    The condition for convergence that is violated is that of theorem 4.1 in Kingma and Ba, "Adam: A Method for
+    Stochastic Optimization" (2015): `beta1 ** 2 / sqrt(beta2) < 1`.
     """
-    rows = rows_with(evidence, lambda one: any(map(_is_unbounded, one.groups)))
+    rows = rows_with(evidence, lambda facts: any(map(_is_unbounded, facts.groups)))
     if not rows:
         return
     group = next(filter(_is_unbounded, facts_at(evidence, rows[0]).groups))
@@ -41,6 +44,7 @@ def betas_swapped(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_unbounded(group: ParameterGroup) -> bool:
+    """Whether the betas of a group violate the condition, with the first one above the second."""
     if group.betas is None or group.optimizer.partition(" ")[0] not in FAMILY:
         return False
     first, second = group.betas
