@@ -1,4 +1,7 @@
-"""Attention whose logits grow until its softmax picks a single key."""
+"""Finds attention whose logits grow until its softmax picks a single key.
+
+Fused attention shows no logits, so their scale is estimated from those of the recorded queries and keys.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +14,33 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, named
 from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
 
 LARGE = 10.0
-"""Root mean square of the logits, if queries and keys were independent of each other."""
+"""Least root mean square of large logits, as it would be if queries and keys were independent of each other."""
 
 GROWN = 5.0
-"""Times those of the first recorded steps."""
+"""Least ratio of large logits to those of the first recorded steps."""
 
 HELD = 0.1
-"""Share of the recorded steps, up to the last one, at which they have to be large."""
+"""Least share of the recorded steps, up to the last one, at which the logits are large."""
 
+# Names of modules that make the queries; that normalise queries or keys; and that make queries and keys together.
 _QUERY = re.compile(r"^(q|wq|query|queries|to_q|q_proj|q_lin|q_linear|query_proj|linear_q|w_q|fc_q)$")
 _NORMALISED = re.compile(r"^((q|k|query|key|qk)_?(layer)?_?norm|norm_?(q|k|query|key))$")
 _BOTH = re.compile(r"^(qkv|qk|c_attn|query_key_value|to_qkv|to_qk|in_proj|qkv_proj|wqkv|w_qkv|attn_qkv)$")
 
 
 def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
-    """The scale of queries times keys, which bounds the logits of fused attention too, is large and has grown."""
+    """The logits of an attention, estimated as root mean square of queries times that of keys, are large and grew."""
     for at, module, logits in _logits(evidence):
         rows = np.flatnonzero(np.isfinite(logits))
-        if len(rows) < 2:
+        if len(rows) < LEAST_ROWS:
             continue
-        early = float(np.median(logits[rows[: max(2, len(rows) // 10)]]))
+        early = float(np.median(logits[rows[: max(LEAST_ROWS, len(rows) // 10)]]))
         kept = held(logits[rows] > max(LARGE, GROWN * early), share=HELD)
         if kept is None:
             continue
@@ -57,42 +61,43 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _call_of(evidence: Evidence, at: Series, module: str) -> int | None:
-    """The call of `module` within which `at` was; that of `at` itself where the graph does not tell."""
+    """The call of `module` that the call of the series `at` happened in; the call of `at` if the graph lacks it."""
     places = evidence.places
     number = places.numbered(at.module, at.call)
-    around = (places.calls[one] for one in places.ancestors(number)) if number is not None else ()
-    return next((one.call for one in around if one.module == module), at.call)
+    around = (places.calls[outer] for outer in places.ancestors(number)) if number is not None else ()
+    return next((call.call for call in around if call.module == module), at.call)
 
 
 def _logits(evidence: Evidence) -> Iterator[tuple[Series, str, Floats]]:
-    """The root mean square of each attention's logits at each step, `[steps]`: a series to name, and the module.
+    """Each attention as a series of its queries, its module, and the root mean square of its logits, `[steps]`.
 
-    Without attention that normalises its queries or keys.
+    Those that normalise queries or keys are left out: their logits are bounded. Queries and keys may be made by one
+    layer, by two, or by the `in_proj_weight` of a `MultiheadAttention`.
     """
     names = (name.rpartition(".") for name in evidence.places.modules)
     bounded = {parent for parent, _, last in names if _NORMALISED.match(last.lower())}
     for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        parent, _, last = one.module.rpartition(".")
+        series = evidence.series[column]
+        parent, _, last = series.module.rpartition(".")
         if parent in bounded:
             continue
-        if one.path == "output" and _BOTH.match(last.lower()):
-            yield one, parent, evidence.rms[:, column] ** 2
-        elif one.path == "output" and _QUERY.match(last.lower()):
-            key = _key_of(evidence, one, last)
+        if series.path == "output" and _BOTH.match(last.lower()):
+            yield series, parent, evidence.rms[:, column] ** 2
+        elif series.path == "output" and _QUERY.match(last.lower()):
+            key = _key_of(evidence, series, last)
             if key is not None:
-                yield one, parent, evidence.rms[:, column] * evidence.rms[:, key]
+                yield series, parent, evidence.rms[:, column] * evidence.rms[:, key]
     for column in evidence.of_kind("value", "param"):
-        one = evidence.series[column]
-        taken = evidence.find(one.module, 0, "input", "input[0]")
-        info = evidence.places.tensor(one)
-        if one.path == "in_proj_weight" and taken is not None and info is not None and info.shape[-1]:
+        series = evidence.series[column]
+        taken = evidence.find(series.module, 0, "input", "input[0]")
+        info = evidence.places.tensor(series)
+        if series.path == "in_proj_weight" and taken is not None and info is not None and info.shape[-1]:
             scale = evidence.rms[:, column] * np.sqrt(info.shape[-1]) * evidence.rms[:, taken]
-            yield one, one.module, scale**2
+            yield series, series.module, scale**2
 
 
 def _key_of(evidence: Evidence, query: Series, last: str) -> int | None:
-    """The column of the keys beside the queries: the same name with `k`."""
+    """The column of the keys that belong to a `query` series of the layer `last`: the same name with `k` for `q`."""
     for letter, other in (("query", "key"), ("queries", "keys"), ("q", "k")):
         if letter in last:
             name = last.replace(letter, other)

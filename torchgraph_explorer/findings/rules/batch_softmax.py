@@ -1,4 +1,8 @@
-"""A softmax over the samples of the batch, where one over keys or classes was meant."""
+"""Finds a softmax over the samples of the batch, where one over keys or classes was meant.
+
+The evidence is the mean of the tensors that it gives, which is one over the number of samples; the gradients at the
+logits, where the loss applies it; and the recorded operations, where it is between the modules.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +29,23 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, n
 from torchgraph_explorer.schema import Call, Role, TensorInfo
 
 LEAST_SAMPLES = 3
-"""Of so many samples on, a mean of one over their number is no chance."""
+"""Fewest samples whose mean of one over their number is no chance."""
 
 USUAL = 0.5
-"""Share of the steps that have as many samples, if these are a batch."""
+"""Least share of the steps whose batch size is the length of a dimension, if that is the samples'."""
 
 ERRORS, MOST_ERROR = 4.0, 0.1
-"""Standard errors by which the mean of sampled elements may be off, and the most that they may come to, of the mean."""
+"""How many standard errors the mean of sampled elements may be off by, and the most that these may be together, as a
+share of the mean."""
 
 MOST_SPREAD, NEAR = 0.7, 0.1
-"""Standard deviation of logarithms of probabilities that are nearly equal; and by how much their mean may be off."""
+"""Largest standard deviation of logarithms of nearly equal probabilities, and how far their mean, in nats, may be from
+what these would have."""
 
 
 def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The model's output, or the weights of an attention, sum to one over the samples of the batch."""
-    is_told = False
+    is_reported = False
     for output in trained_outputs(evidence):
         _, info, column, _ = output
         if not _has_classes(info):
@@ -48,8 +54,8 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
         rows = _rows_of_logarithms(evidence, output) if rows is None else rows
         rows = _rows_of_some_labels(evidence, output) if rows is None else rows
         if rows is not None:
-            is_told = True
-            yield _told(
+            is_reported = True
+            yield _report(
                 evidence,
                 column,
                 rows,
@@ -59,20 +65,20 @@ def softmax_over_batch(evidence: Evidence) -> Iterator[Finding]:
                 advice="Give the softmax the dimension of the classes, `dim=1` or `dim=-1`. If the loss applies a "
                 "softmax, as `cross_entropy` does, remove it.",
             )
-    if not is_told:
+    if not is_reported:
         of_loss = [*_in_loss(evidence)]
-        is_told = bool(of_loss)
+        is_reported = bool(of_loss)
         yield from of_loss
     of_attention = [*_of_attention(evidence)]
     yield from of_attention
-    if not is_told and not of_attention:
+    if not is_reported and not of_attention:
         yield from _by_function(evidence)
 
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The gradients at logits `[samples, classes]` are those of a softmax over the samples, which the loss applies.
+    """Report a loss whose gradients at logits `[samples, classes]` are those of a softmax over the samples.
 
-    They are not those of one over the classes, as both may be where all logits are equal.
+    Where all logits are equal, they may be those of a softmax over the classes as well; that is not reported.
     """
     seen = [(row, numbers[0]) for row, numbers in numbers_of(evidence, "over")]
     over_classes = [numbers[0] for _, numbers in numbers_of(evidence, "weights")]
@@ -92,32 +98,18 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_function(evidence: Evidence) -> Iterator[Finding]:
-    """A softmax between the modules over as many as there are samples, each of which gets an answer of its own.
+    """Report the first softmax between the modules that goes over the samples of the batch.
 
-    It may well be meant where the first dimension is that of the places of one sequence, or of the parts of one whole,
-    such as a graph: then the model gives one answer for all of them, answers of three dimensions, takes something of
-    other sizes, too, or the same at all steps.
+    A softmax over the first dimension may well be meant where that is the places of one sequence, or the parts of one
+    whole, such as the nodes of a graph. So the model has to give an output `[samples, classes]`, all its inputs have to
+    begin with the dimension of the samples, and they have to change from step to step.
     """
     root = evidence.places.root
     if root is None or not root.outputs or not _varies(evidence, root):
         return
-    for row, one in operations(evidence, "softmax"):
-        samples, others = one.before[0], one.before[1:]
-        batch = facts_at(evidence, row).batch_size  # sizes that differ between steps, as of a last batch, are unknown
-        sizes = [
-            (batch, *tensor.shape[1:]) if tensor.shape[0] is None else tensor.shape
-            for tensor in root.inputs
-            if tensor.shape
-        ]
-        is_of_samples = all(each[0] == samples != (*each, 1)[1] for each in sizes) and bool(sizes)
-        answers = root.outputs[0].shape
-        if (
-            samples < LEAST_SAMPLES
-            or not is_of_samples
-            or not _is_usual(evidence, samples)
-            or len(answers) != 2
-            or answers[0] not in {None, samples}
-        ):
+    for row, softmax in operations(evidence, "softmax"):
+        samples, others = softmax.before[0], softmax.before[1:]
+        if samples < LEAST_SAMPLES or not _is_batch_size(evidence, samples, root=root, row=row):
             continue
         if math.prod(others) < 2 or samples in others:
             continue
@@ -125,33 +117,53 @@ def _by_function(evidence: Evidence) -> Iterator[Finding]:
             evidence,
             "softmax-over-batch",
             "warning",
-            at=one.module,
+            at=softmax.module,
             rows=[row],
             numbers={"samples": samples},
-            text=f"In {named(one.module)}, a softmax of a tensor {[*one.before]} goes over the {samples} samples of "
-            "the batch: they compete with each other, and what each of them gets depends on the others.",
+            text=f"In {named(softmax.module)}, a softmax of a tensor {[*softmax.before]} goes over the {samples} "
+            "samples of the batch: they compete with each other, and what each of them gets depends on the others.",
             advice="Give the softmax the dimension of the places or classes, `dim=1` or `dim=-1`.",
         )
         return
 
 
+def _is_batch_size(evidence: Evidence, size: int, *, root: Call, row: int) -> bool:
+    """Whether `size` is the number of samples at a row, by the inputs and the output of the model's call `root`.
+
+    It has to be the first dimension of each input, and not the second; the first dimension of an output of two; and the
+    batch size of most steps, as the parts of one whole are seldom as many as those of another.
+    """
+    batch = facts_at(evidence, row).batch_size  # stands in where sizes differ between steps, as of a last batch
+    inputs = [
+        info.shape if info.shape[0] is not None else (batch, *info.shape[1:]) for info in root.inputs if info.shape
+    ]
+    answers = root.outputs[0].shape
+    return (
+        bool(inputs)
+        and all(shape[0] == size != (*shape, 1)[1] for shape in inputs)
+        and len(answers) == 2
+        and answers[0] in {None, size}
+        and _is_usual(evidence, size)
+    )
+
+
 def _is_usual(evidence: Evidence, samples: int) -> bool:
-    """Whether most steps have so many samples: parts of one whole, as its points, are seldom as many as another's."""
-    sizes = [one.batch_size for one in evidence.training if one is not None and one.batch_size]
+    """Whether at least a share `USUAL` of the steps has this batch size."""
+    sizes = [facts.batch_size for facts in evidence.training if facts is not None and facts.batch_size]
     return sizes.count(samples) >= USUAL * len(sizes)
 
 
 def _varies(evidence: Evidence, root: Call) -> bool:
-    """Whether something that the model is given differs between steps."""
-    columns = [evidence.find(root.module, root.call, "input", one.path) for one in root.inputs]
-    return any(len(np.unique(evidence.column("mean", one))) > 1 for one in columns if one is not None)
+    """Whether any input of the model's call `root` differs between steps, by its mean."""
+    columns = [evidence.find(root.module, root.call, "input", info.path) for info in root.inputs]
+    return any(len(np.unique(evidence.column("mean", column))) > 1 for column in columns if column is not None)
 
 
 def _rows_of_logarithms(evidence: Evidence, output: TrainedOutput) -> Rows | None:
-    """The rows with the tensor, if it is of logarithms of probabilities that sum to one over the samples; else None.
+    """The rows with an output `[samples, classes]` of logarithms of probabilities that sum to one over the samples.
 
-    The loss has the gradient of `nll_loss`, 1 at each sample. Logarithms of nearly equal probabilities that sum to one
-    over some number of them have minus the logarithm of this number as mean, and half of their variance less.
+    None if the output is something else. The gradient of each sample has norm 1, as `nll_loss` gives it. Logarithms of
+    n nearly equal probabilities that sum to one have the mean `-log(n) - variance / 2`.
     """
     _, info, column, norms = output
     if len(info.shape) != 2 or np.nanmax(evidence.column("max", column), initial=0) > 0:
@@ -167,14 +179,14 @@ def _rows_of_logarithms(evidence: Evidence, output: TrainedOutput) -> Rows | Non
 
 
 def _rows_of_some_labels(evidence: Evidence, output: TrainedOutput) -> Rows | None:
-    """The same, if some samples have labels, as nodes of a graph do: more of them than there are classes.
+    """The same as `_rows_of_logarithms` where only some samples have labels, as the nodes of a graph.
 
-    That logarithms sum to one over the samples was seen in the first steps. Where one sample is chosen for each class,
-    there are no more labels than classes.
+    That the exponentials sum to one over the samples was measured in the first steps. There have to be more labels than
+    classes: a loss may choose one sample for each class on purpose.
     """
     _, info, column, norms = output
     seen = [numbers for _, numbers in numbers_of(evidence, "normalised")]
-    is_over_samples = all(len(one) == TWO_SIZES and one[0] < NORMALISED and one[2] > OFF for one in seen)
+    is_over_samples = all(len(off) == TWO_SIZES and off[0] < NORMALISED and off[2] > OFF for off in seen)
     if len(info.shape) != 2 or len(seen) < LEAST_ROWS or not is_over_samples:
         return None
     lengths = evidence.column("mean", norms) * samples_of(evidence, info, column)
@@ -185,43 +197,58 @@ def _rows_of_some_labels(evidence: Evidence, output: TrainedOutput) -> Rows | No
 
 
 def _has_classes(info: TensorInfo) -> bool:
-    """Whether there are several: one weight for each sample may well be shared out over them."""
+    """Whether there are several numbers a sample. A single weight for each sample may well sum to one over these."""
     return len(info.shape) > 1 and info.shape[1] != 1
 
 
 def _of_attention(evidence: Evidence) -> Iterator[Finding]:
-    """The first tensor of each softmax: what follows takes the same one."""
-    places, told = evidence.places, set[int]()
+    """Report each attention that sums to one over the samples, at the first leaf module that has its weights.
+
+    A leaf module after that one, such as a dropout, has the same weights, and is not reported.
+    """
+    places, with_weights = evidence.places, set[int]()
     for number, call in enumerate(places.calls):
-        if not places.is_leaf(number):
+        found = _attention_over_batch(evidence, number) if places.is_leaf(number) else None
+        if found is None:
             continue
-        tensors: list[tuple[Role, TensorInfo]] = [*(("input", one) for one in call.inputs)]
-        tensors += [("output", one) for one in call.outputs]
-        for role, info in tensors:
-            column = evidence.find(call.module, call.call, role, info.path)
-            if column is None or not _is_attention(evidence, number, info):
-                continue
-            rows = _rows_over_batch(evidence, column, info)
-            if rows is None:
-                continue
-            way = "goes into" if role == "input" else "comes out of"
-            if places.producer(number) not in told:
-                yield _told(
-                    evidence,
-                    column,
-                    rows,
-                    size=float(samples_of(evidence, info, column)[rows[0]]),
-                    what=f"The attention that {way} {named(call.module)}",
-                    instead="keys",
-                    advice="Give the softmax `dim=-1`. Without a `dim`, `nn.Softmax` takes the first dimension of a "
-                    "tensor of three.",
-                )
-            told.add(number)
-            break
+        column, info, rows = found
+        way = "goes into" if evidence.series[column].role == "input" else "comes out of"
+        if places.producer(number) not in with_weights:
+            yield _report(
+                evidence,
+                column,
+                rows,
+                size=float(samples_of(evidence, info, column)[rows[0]]),
+                what=f"The attention that {way} {named(call.module)}",
+                instead="keys",
+                advice="Give the softmax `dim=-1`. Without a `dim`, `nn.Softmax` takes the first dimension of a "
+                "tensor of three.",
+            )
+        with_weights.add(number)
 
 
-def _told(evidence: Evidence, column: int, rows: Rows, *, size: float, what: str, instead: str, advice: str) -> Finding:
-    """That a tensor sums to one over the samples, so many, `instead` of over its classes or keys."""
+def _attention_over_batch(evidence: Evidence, number: int) -> tuple[int, TensorInfo, Rows] | None:
+    """The first input or output of a call that is an attention which sums to one over the samples: column and rows."""
+    call = evidence.places.calls[number]
+    tensors: list[tuple[Role, TensorInfo]] = [*(("input", info) for info in call.inputs)]
+    tensors += [("output", info) for info in call.outputs]
+    for role, info in tensors:
+        column = evidence.find(call.module, call.call, role, info.path)
+        if column is None or not _is_attention(evidence, number, info):
+            continue
+        rows = _rows_over_batch(evidence, column, info)
+        if rows is not None:
+            return column, info, rows
+    return None
+
+
+def _report(
+    evidence: Evidence, column: int, rows: Rows, *, size: float, what: str, instead: str, advice: str
+) -> Finding:
+    """The finding that a tensor sums to one over the samples, `size` of them, `instead` of its classes or keys.
+
+    `what` is how the text calls the tensor.
+    """
     return finding(
         evidence,
         "softmax-over-batch",
@@ -236,10 +263,10 @@ def _told(evidence: Evidence, column: int, rows: Rows, *, size: float, what: str
 
 
 def _is_attention(evidence: Evidence, number: int, info: TensorInfo) -> bool:
-    """Whether a tensor in a call has the shape of an attention: `[samples, ..., length, length]`.
+    """Whether a tensor in a call has the shape of an attention's weights, `[samples, ..., queries, keys]`.
 
-    It does not if the length is that of the batch. Of tensors whose first dimension is the length, an attention has
-    the samples elsewhere, and no two last dimensions that are equal.
+    There have to be as many queries as keys, and not as many as samples; and an input of a call around this one has to
+    be a sequence of that length for each sample.
     """
     shape = info.shape
     if len(shape) < 3 or "float" not in info.dtype or shape[-1] is None or shape[-1] != shape[-2]:
@@ -251,15 +278,18 @@ def _is_attention(evidence: Evidence, number: int, info: TensorInfo) -> bool:
 
 
 def _has_sequence(call: Call, sizes: tuple[int | None, int]) -> bool:
-    """Whether a call is given `[samples, length, features]`, or numbers `[samples, length]`."""
-    return any(one.shape[:2] == sizes and len(one.shape) == (3 if "float" in one.dtype else 2) for one in call.inputs)
+    """Whether a call is given features `[samples, length, features]`, or tokens `[samples, length]`, of these sizes."""
+    return any(
+        info.shape[:2] == sizes and len(info.shape) == (3 if "float" in info.dtype else 2) for info in call.inputs
+    )
 
 
 def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
-    """The rows with the tensor, if at all of them it has probabilities that sum to one over the samples, and differ.
+    """The rows with a tensor whose elements are probabilities that sum to one over the samples, and are not all equal.
 
-    The mean of a sample of the elements may be off by several standard errors. It must not be that of probabilities
-    that sum to one over the last dimension.
+    None if it has others at any row. The mean then is one over the number of samples. It may be off by `ERRORS`
+    standard errors where only some elements were measured. It must not also be that of probabilities that sum to one
+    over the last dimension.
     """
     size = samples_of(evidence, info, column)
     means, spreads = (evidence.column(name, column).astype(np.float64) for name in ("mean", "std"))
