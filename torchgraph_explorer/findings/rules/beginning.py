@@ -1,4 +1,7 @@
-"""How a run begins: its initial weights, and what goes into the first layer."""
+"""Finds initial weights that are equal or badly scaled, and inputs of the first layer that are not normalised.
+
+The evidence is the statistics of weights, inputs and outputs at the first recorded steps.
+"""
 
 from __future__ import annotations
 
@@ -13,45 +16,53 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
 from torchgraph_explorer.findings.rules.own_layers import own_gains
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import Rows, finding, named
 from torchgraph_explorer.findings.rules.ties import large_tie
 from torchgraph_explorer.schema import Role, Series
 
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
-"""Classes whose weights are `[outputs, inputs, ...]`."""
+"""Classes of layers whose weights are `[outputs, inputs, ...]`. The last one is inside of `MultiheadAttention`."""
 
 TAKING = LAYERS | {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"} | RECURRENT | RECURRENT_CELLS
-"""Classes that multiply their input by weights."""
+"""Classes of layers that multiply their input by weights."""
 
 LARGE_GAIN, SMALL_GAIN = 4.0, 0.05
-"""By how much layers scale the standard deviation, in the geometric mean. Xavier: 1, He: 1.4, torch's default: 0.6."""
+"""Above and below which the gain of a layer is large and small, in the geometric mean over the layers. The gain is the
+factor by which the weights scale the standard deviation. That of Xavier is 1, of He 1.4, of torch's default 0.6."""
 
 LARGE_WITHOUT_BOUND = 3.0
-"""By how much a recurrence without a bound, as of ReLUs, scales its state. With the half of it that passes: 2."""
+"""Largest gain of a recurrence whose activation has no bound, as a ReLU. As a ReLU lets about half of the state pass,
+its scale changes by about 2 a step at this gain."""
 
 ONE_LARGE_GAIN = 10.0
-"""By how much a single layer scales it."""
+"""Largest gain of a single layer."""
 
 LARGE_DESPITE_NORMALISATION = 10.0
-"""The same as `LARGE_GAIN` where normalisation layers undo it: the relative size of updates still suffers."""
+"""As `LARGE_GAIN`, where normalisation layers undo the gain: updates are still too small relative to the weights."""
 
 GROWN = 10.0
-"""Large gains count if the activations at the end of the network have so many times the scale of its inputs."""
+"""Large gains count only if the outputs have more than this many times the root mean square of the inputs."""
 
 ONE_SIGN = 0.5
-"""Mean of a layer's weights over their root mean square, from which on most have one sign, as numbers from 0 to 1."""
+"""Least mean magnitude over root mean square of weights that mostly have one sign, as those drawn from 0 to 1."""
 
 LARGE_INPUT, SMALL_INPUT = 10.0, 0.01
-"""Root mean square of what goes into the first layer."""
+"""Largest and smallest root mean square of what goes into the first layer, if it is normalised."""
 
 OFF_CENTRE = 10.0
-"""Standard deviations that the mean of the input lies from 0."""
+"""Most standard deviations that the mean of a normalised input lies from 0."""
 
 _INITIALISE = "Use the default initialisation, or `torch.nn.init.kaiming_normal_` (ReLU) or `xavier_uniform_` (tanh)."
 
 
 class _Layer(NamedTuple):
-    """A layer's weights: its place in the order of execution, the column of the values, and its gain."""
+    """The weights of one layer; layers are sorted by their place in the order of execution.
+
+    Attributes:
+        order: The place of the layer's first call in the order of execution.
+        column: The column of the weights.
+        gain: The factor by which the initial weights scale the standard deviation of what passes through the layer.
+    """
 
     order: int
     column: int
@@ -59,24 +70,24 @@ class _Layer(NamedTuple):
 
 
 def zero_init(evidence: Evidence) -> Iterator[Finding]:
-    """All weights of a layer begin equal: zeros that get no gradient, or units that stay alike."""
-    for weight in sorted(evidence.of_kind("value", "param"), key=lambda one: _order(evidence, one)):
-        one = evidence.series[weight]
-        grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
-        if grad is None or not _has_units(evidence, one) or _is_switched_off(evidence, one.module):
+    """All weights of a layer begin equal, so that they get no gradient, or all units get the same."""
+    for weight in sorted(evidence.of_kind("value", "param"), key=lambda column: _order(evidence, column)):
+        series = evidence.series[weight]
+        grad = evidence.find(series.module, series.call, series.role, series.path, "grad")
+        if grad is None or not _has_units(evidence, series) or _is_switched_off(evidence, series.module):
             continue
         rows = np.flatnonzero(evidence.is_there[:, weight] & evidence.is_there[:, grad])[:2]
         low, high = (evidence.column(name, weight)[rows] for name in ("min", "max"))
         if len(rows) < 2 or low[0] != high[0]:
             continue
         is_stuck = bool((evidence.peaks[rows, grad] == 0).all()) and low[1] == high[1]
-        is_alike = low[0] != 0 and evidence.places.class_of(one.module) in LAYERS
+        is_alike = low[0] != 0 and evidence.places.class_of(series.module) in LAYERS
         if is_stuck or is_alike:
-            yield _begins_equal(evidence, one, rows, value=float(low[0]))
+            yield _begins_equal(evidence, series, rows, value=float(low[0]))
 
 
 def _is_switched_off(evidence: Evidence, module: str) -> bool:
-    """Whether a frozen parameter of the module is all zeros: a mask that lets nothing through, until it is changed."""
+    """Whether a frozen parameter of the module is all zeros, like a mask that lets nothing through at first."""
     for info in evidence.places.modules[module].params if module in evidence.places.modules else ():
         column = None if info.requires_grad else evidence.find(module, None, "param", info.path)
         if column is not None and not np.nanmax(evidence.peaks[:, column], initial=0) > 0:
@@ -84,83 +95,85 @@ def _is_switched_off(evidence: Evidence, module: str) -> bool:
     return False
 
 
-def _begins_equal(
-    evidence: Evidence, one: Series, rows: np.ndarray[tuple[int], np.dtype[np.intp]], *, value: float
-) -> Finding:
-    after = "and get no gradient" if not value else "so all its units compute the same and stay alike"
+def _begins_equal(evidence: Evidence, weights: Series, rows: Rows, *, value: float) -> Finding:
+    consequence = "and get no gradient" if not value else "so all its units compute the same and stay alike"
     return finding(
         evidence,
         "zero-init",
         "error",
-        at=one,
+        at=weights,
         rows=rows,
         numbers={"value": value},
-        text=f"All elements of `{one.path}` of {named(one.module)} begin as {value:g}, {after}.",
+        text=f"All elements of `{weights.path}` of {named(weights.module)} begin as {value:g}, {consequence}.",
         advice=_INITIALISE,
     )
 
 
-def _has_units(evidence: Evidence, one: Series) -> bool:
-    info = evidence.places.tensor(one)
+def _has_units(evidence: Evidence, weights: Series) -> bool:
+    """Whether a parameter has two or more dimensions of more than one element, as weights of several units have."""
+    info = evidence.places.tensor(weights)
     return info is not None and sum(size is None or size > 1 for size in info.shape) >= 2
 
 
 def _order(evidence: Evidence, column: int) -> int:
+    """The place of the module of a series in the order of execution."""
     return evidence.places.order(evidence.series[column].module)
 
 
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
-    """The initial weights scale what passes through the layers up or down, layer by layer; or those of a tied head."""
+    """The initial weights of layers, a recurrence or a tied embedding scale what passes through them by far."""
     yield from large_tie(evidence)
     yield from _recurrent(evidence)
     yield from _scaled_by_layers(evidence)
 
 
 def _recurrent(evidence: Evidence) -> Iterator[Finding]:
-    """What a recurrence does to its own state scales it up so far that its gates or its `tanh` saturate.
+    """Report the first recurrence whose weights scale its own state up so far that it saturates or grows.
 
-    Weights that are mostly of one sign, as numbers from 0 to 1 are, add up over the inputs.
+    The gain of weights with mean 0 is their root mean square times the root of the number of inputs. Where most weights
+    have one sign, they add up, and the gain is their mean times the number of inputs.
     """
     if int(evidence.steps[0]) != 0:
         return
     for column in evidence.of_kind("value", "param"):
-        one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
-        is_recurrent = evidence.places.class_of(one.module) in RECURRENT | RECURRENT_CELLS
-        if not is_recurrent or not one.path.startswith("weight_hh") or info is None or not info.requires_grad:
+        series, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
+        is_recurrent = evidence.places.class_of(series.module) in RECURRENT | RECURRENT_CELLS
+        if not is_recurrent or not series.path.startswith("weight_hh") or info is None or not info.requires_grad:
             continue
         inputs = float(info.shape[-1] or 1)
         mean, rms = abs(float(evidence.column("mean", column)[0])), float(evidence.rms[0, column])
         gain = max(mean * inputs, rms * math.sqrt(inputs))
-        limit = LARGE_WITHOUT_BOUND if _has_no_bound(evidence, one.module) else ONE_LARGE_GAIN
-        if gain > limit and one.module in evidence.places.called:
+        limit = LARGE_WITHOUT_BOUND if _has_no_bound(evidence, series.module) else ONE_LARGE_GAIN
+        if gain > limit and series.module in evidence.places.called:
             yield finding(
                 evidence,
                 "bad-init-scale",
                 "warning",
-                at=one,
+                at=series,
                 rows=[0],
                 numbers={"gain": gain},
-                text=f"The initial `{one.path}` of {named(one.module)} scales its state by {gain:.2g} at each place of "
-                "the sequence (about 1 is usual): the state saturates, or grows without bound.",
+                text=f"The initial `{series.path}` of {named(series.module)} scales its state by {gain:.2g} at each "
+                "place of the sequence (about 1 is usual): the state saturates, or grows without bound.",
                 advice="Use the default initialisation, or `torch.nn.init.orthogonal_` for the weights of the state.",
             )
             return
 
 
 def _has_no_bound(evidence: Evidence, module: str) -> bool:
-    """Whether a recurrence may give any number: its `nonlinearity` is no `tanh`, which also tells what it gives."""
-    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == module]
+    """Whether a recurrence has no `tanh` at its end: a plain RNN whose outputs exceed 1 at the first recorded step."""
+    outputs = [column for column in evidence.of_kind("value", "output") if evidence.series[column].module == module]
     is_plain = evidence.places.class_of(module) in {"RNN", "RNNCell"}
-    return is_plain and any(float(evidence.peaks[0, one]) > 1 for one in outputs)
+    return is_plain and any(float(evidence.peaks[0, column]) > 1 for column in outputs)
 
 
 def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
+    """Report layers that scale what passes through them by far: all of them in the mean, or one of them."""
     layers = sorted(_layers(evidence))
     if int(evidence.steps[0]) != 0 or len(layers) < 2:
         return
-    gains = np.array([one.gain for one in layers])
+    gains = np.array([layer.gain for layer in layers])
     mean, largest = float(np.exp(np.log(gains).mean())), layers[int(gains.argmax())]
-    # Weights that are large in all layers may silence every unit, and then nothing has grown at the end.
+    # If weights are large in all layers, the last outputs may be zeros of dead units: then any output may have grown.
     grown = _grown(evidence, layers[0], layers if mean > LARGE_GAIN else layers[-1:])
     is_normalised = _normalisations(evidence) >= len(layers) / 2
     is_large = (mean > LARGE_GAIN or largest.gain > ONE_LARGE_GAIN) and grown > GROWN and not is_normalised
@@ -168,53 +181,58 @@ def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
     if not is_large and (mean >= SMALL_GAIN or is_normalised):
         return
     layer = largest if is_large and mean <= LARGE_GAIN else layers[0]
-    one, unit = evidence.series[layer.column], float(evidence.rms[0, layer.column]) / layer.gain
-    high = LARGE_GAIN if mean > LARGE_GAIN else ONE_LARGE_GAIN
+    rms_at_gain_1 = float(evidence.rms[0, layer.column]) / layer.gain
+    highest_gain = LARGE_GAIN if mean > LARGE_GAIN else ONE_LARGE_GAIN
     yield finding(
         evidence,
         "bad-init-scale",
         "warning",
-        at=one,
+        at=evidence.series[layer.column],
         rows=[0],
         numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
         text=f"The initial weights of a layer scale what passes through it by {mean:.2g} in the mean and by "
         f"{largest.gain:.2g} at most (0.5 to 1.5 is usual). From the first layer's input to a later layer's output, "
         f"the scale changes by {grown:.2g}.",
         advice=_INITIALISE,
-        band=Band("rms", low=SMALL_GAIN * unit, high=high * unit),
+        band=Band("rms", low=SMALL_GAIN * rms_at_gain_1, high=highest_gain * rms_at_gain_1),
     )
 
 
 def _layers(evidence: Evidence) -> Iterator[_Layer]:
+    """The trained layers that are called and have weights other than zero, with their gains at the first step."""
     for weight in evidence.of_kind("value", "param"):
-        one = evidence.series[weight]
-        info = evidence.places.tensor(one)
-        if one.path != "weight" or info is None or evidence.places.class_of(one.module) not in LAYERS:
+        series = evidence.series[weight]
+        info = evidence.places.tensor(series)
+        if series.path != "weight" or info is None or evidence.places.class_of(series.module) not in LAYERS:
             continue
         scale = float(evidence.rms[0, weight])
         inputs = math.prod(size or 1 for size in info.shape[1:])
         mean = abs(float(evidence.column("mean", weight)[0]))
-        if scale > 0 and info.requires_grad and one.module in evidence.places.called:
-            of_one_sign = mean * inputs if mean > ONE_SIGN * scale else 0.0  # these add up over the inputs
-            yield _Layer(_order(evidence, weight), weight, max(scale * math.sqrt(inputs), of_one_sign))
+        if scale > 0 and info.requires_grad and series.module in evidence.places.called:
+            gain_of_one_sign = mean * inputs if mean > ONE_SIGN * scale else 0.0  # such weights add up over the inputs
+            yield _Layer(_order(evidence, weight), weight, max(scale * math.sqrt(inputs), gain_of_one_sign))
     for own in own_gains(evidence):
         yield _Layer(_order(evidence, own.column), *own)
 
 
 def _normalisations(evidence: Evidence) -> int:
+    """How many calls of normalisation layers there are."""
     return sum("Norm" in evidence.places.class_of(call.module) for call in evidence.places.calls)
 
 
 def _grown(evidence: Evidence, first: _Layer, last: Sequence[_Layer]) -> float:
-    """The largest scale of the outputs of `last` over that of the first layer's input, at the first step."""
+    """The largest root mean square of outputs of `last`, over that of the input of `first`, at the first step.
+
+    1 where either is not known, or the input is zero.
+    """
     before = _first_rms(evidence, "input").get(evidence.series[first.column].module, 0.0)
     outputs = _first_rms(evidence, "output")
-    after = [rms for one in last if (rms := outputs.get(evidence.series[one.column].module, -1.0)) >= 0]
+    after = [rms for layer in last if (rms := outputs.get(evidence.series[layer.column].module, -1.0)) >= 0]
     return max(after) / before if after and before > 0 else 1.0
 
 
 def _first_rms(evidence: Evidence, role: Role) -> dict[str, float]:
-    """The scale at the first step of each module's first tensor in a role."""
+    """The root mean square, at the first step, of each module's first input or output, by the module's name."""
     columns = reversed(evidence.of_kind("value", role))
     return {evidence.series[column].module: float(evidence.rms[0, column]) for column in columns}
 
@@ -224,15 +242,15 @@ def input_not_normalised(evidence: Evidence) -> Iterator[Finding]:
     inputs = evidence.of_kind("value", "input")
     taken = [column for column in inputs if _takes_data(evidence, evidence.series[column])]
     data = {column: None for column in taken if _is_data(evidence, column)}
-    found = [one for columns in _by_tensor(evidence, data) if (one := _not_normalised(evidence, *columns))]
+    found = [told for columns in _by_tensor(evidence, data) if (told := _not_normalised(evidence, *columns))]
     given = [column for column in inputs if not evidence.series[column].module and _is_data(evidence, column)]
     joined = (column for column in taken if column not in data and _has_data_within(evidence, column, given))
     first = () if found else islice(joined, 1)
-    yield from found or [one for column in first if (one := _not_normalised(evidence, column, is_joined=True))]
+    yield from found or [told for column in first if (told := _not_normalised(evidence, column, is_joined=True))]
 
 
 def _by_tensor(evidence: Evidence, columns: Iterable[int]) -> Iterable[list[int]]:
-    """The columns, those together whose numbers are equal at all steps: one tensor that several layers take."""
+    """Group the columns whose statistics are equal at all steps: one tensor that several layers take."""
     found: dict[bytes, list[int]] = {}
     for column in columns:
         numbers = [evidence.column(name, column) for name in ("count", "mean", "std", "min", "max")]
@@ -241,17 +259,22 @@ def _by_tensor(evidence: Evidence, columns: Iterable[int]) -> Iterable[list[int]
 
 
 def _not_normalised(evidence: Evidence, column: int, *others: int, is_joined: bool = False) -> Finding | None:
-    """That what a layer takes, and `others`, is not normalised. Of data that is joined, only the scale is looked at."""
-    one = evidence.series[column]
+    """The finding that the tensor of a `column`, and of the `others` that are equal to it, is not normalised.
+
+    None if it is. Of data that is joined with other tensors, only a large scale counts: mean and standard deviation are
+    those of all of them together.
+    """
     rows = np.flatnonzero(evidence.is_there[:, column])
     if not len(rows):
         return None
     scale, mean, std = (
-        float(np.median(of[rows, column])) for of in (evidence.rms, evidence.matrix("mean"), evidence.matrix("std"))
+        float(np.median(values[rows, column]))
+        for values in (evidence.rms, evidence.matrix("mean"), evidence.matrix("std"))
     )
     is_off_centre = abs(mean) > OFF_CENTRE * std > 0 and not is_joined
     if not (scale > LARGE_INPUT or (0 < scale < SMALL_INPUT and not is_joined) or is_off_centre):
         return None
+    series = evidence.series[column]
     which = "which takes the model's input beside other tensors" if is_joined else "the first layer"
     if others:
         which += f", and into {len(others)} other{'s' if len(others) > 1 else ''}"
@@ -259,10 +282,10 @@ def _not_normalised(evidence: Evidence, column: int, *others: int, is_joined: bo
         evidence,
         "input-not-normalised",
         "warning",
-        at=one,
+        at=series,
         rows=rows,
         numbers={"mean": mean, "std": std, "rms": scale},
-        text=f"What goes into {named(one.module)}, {which}, has mean {mean:.3g} and standard deviation "
+        text=f"What goes into {named(series.module)}, {which}, has mean {mean:.3g} and standard deviation "
         f"{std:.3g}. Initialisation and learning rates assume about 0 and 1.",
         advice="Subtract the mean of the training data and divide by its standard deviation, each "
         "feature by its own; scale images from 0–255 to 0–1 first.",
@@ -271,29 +294,29 @@ def _not_normalised(evidence: Evidence, column: int, *others: int, is_joined: bo
 
 
 def _is_data(evidence: Evidence, column: int) -> bool:
-    """Whether a tensor of numbers comes to the layer without passing any that has weights, trained or frozen."""
-    places, one = evidence.places, evidence.series[column]
-    info, number = places.tensor(one), places.numbered(one.module, one.call)
+    """Whether an input is of floating point numbers that no layer with weights, trained or frozen, has computed."""
+    places, series = evidence.places, evidence.series[column]
+    info, number = places.tensor(series), places.numbered(series.module, series.call)
     if info is None or info.requires_grad or "float" not in info.dtype:
         return False
     return number is None or not places.is_computed_with_weights(number)
 
 
 def _has_data_within(evidence: Evidence, column: int, given: list[int]) -> bool:
-    """Whether a tensor's largest element is that of one of the model's inputs, `given`, at every step.
+    """Whether a tensor was joined from one of the columns `given`, the model's inputs, and others.
 
-    It is where these are joined.
+    It is taken for that if both have the same largest magnitude at every step.
     """
-    for one in given:
-        peaks = evidence.peaks[:, [column, one]]
+    for model_input in given:
+        peaks = evidence.peaks[:, [column, model_input]]
         rows = np.isfinite(peaks).all(axis=1)
         if rows.any() and (peaks[rows, 0] == peaks[rows, 1]).all():
             return True
     return False
 
 
-def _takes_data(evidence: Evidence, one: Series) -> bool:
-    """A layer with weights, called first, on the data itself."""
+def _takes_data(evidence: Evidence, taken: Series) -> bool:
+    """Whether a series is the first input of the first call of a layer that multiplies it by weights."""
     places = evidence.places
-    number = places.numbered(one.module, one.call)
-    return one.call == 0 and one.path == "input[0]" and number is not None and places.class_of(one.module) in TAKING
+    is_first = taken.call == 0 and taken.path == "input[0]" and places.numbered(taken.module, taken.call) is not None
+    return is_first and places.class_of(taken.module) in TAKING
