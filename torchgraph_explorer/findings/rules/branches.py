@@ -1,4 +1,7 @@
-"""Branches that come together with scales so different that one of them does not count."""
+"""Finds branches that are added or joined with scales so different that one of them does not count.
+
+The evidence is the root mean squares of the tensors whose edges meet in the module graph.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +15,46 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, quoted
-from torchgraph_explorer.schema import Node
+from torchgraph_explorer.schema import Node, Role
+
+Floats = npt.NDArray[np.float64]
 
 APART = 300.0
-"""Ratio of the root mean squares of the largest and the smallest branch."""
+"""Largest ratio of the root mean squares of two branches of which both count."""
 
 SWAMPED = 100.0
-"""The same ratio of a parameter and the tensor that it is added to."""
+"""Largest ratio of the root mean square of a parameter to that of a tensor that it is added to, which still counts."""
 
 SOON = 3
-"""In so many times the recorded steps."""
+"""A small branch that grows is not reported if, at its rate, it comes to count within this many times the recorded
+steps."""
 
 HELD = 0.5
-"""Share of the recorded steps, up to the last one, at which it has to be so."""
-
+"""Least share of the recorded steps, up to the last one, at which a branch is too small."""
 
 GROWS = 1.25
-"""What begins at zero, as an adapter, grows while the last third of its scales is so much larger than the first."""
+"""Least ratio of the scale in the last third of the steps to that in the first third, of a branch that still grows. A
+branch that begins at zero on purpose, as an adapter does, grows so."""
 
 GROWN, BEGINNING = 3.0, 3
-"""A branch is used if its share has become so many times that of the first recorded steps; how many these are."""
+"""A branch has come into use if its share of the other one has grown by more than this factor; and the number of first
+steps whose share it is compared with."""
 
 AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
-"""A sum in which one part does not count is as large as the other, up to this share; and of how many dimensions."""
-
+"""How far the scale of a sum may be from that of its large part, as a share of that; and the fewest dimensions of a
+parameter that can be the large part."""
 
 SUMMED = 10.0
-"""What tensors are added or joined to is as large as the largest of them, up to this factor. A product is not."""
+"""Largest ratio, either way, of the scale of a sum or concatenation to that of its largest part."""
 
 
 class _Junction(NamedTuple):
     """Tensors that come together before a call, or in the output of one.
 
     Attributes:
-        place: The module that they go into.
-        branches: Columns of their values.
-        result: That of what they come together to; None if it is not recorded.
+        place: The name of the module that they go into.
+        branches: The columns of their values.
+        result: The column of the values that they are combined to; None if these are not recorded.
     """
 
     place: str
@@ -58,17 +65,17 @@ class _Junction(NamedTuple):
 def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
     """One of the branches that come together is smaller than another by far, at half of the steps and to the end."""
     yield from _swamped(evidence)
-    told: set[int] = set()
+    reported: set[int] = set()
     for junction in _junctions(evidence):
         scales = evidence.rms[:, junction.branches]
-        rows = np.flatnonzero((scales > 0).all(axis=1) & np.isfinite(scales).all(axis=1))
+        rows = _positive_rows(scales)
         if not len(rows):
             continue
         kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
         usual = np.median(scales[rows], axis=0)
         least, most = int(usual.argmin()), int(usual.argmax())
         small, large = junction.branches[least], junction.branches[most]
-        if kept is None or small in told or _comes_up(scales[rows[kept]], least, most):
+        if kept is None or small in reported or _will_count(scales[rows[kept]], least, most):
             continue
         if scales[0, least] == 0 and _grows(scales[rows[kept], least]):
             continue
@@ -76,7 +83,7 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             continue
         if junction.result is not None and not _is_sum(evidence.rms[rows[kept]], large, junction.result):
             continue
-        told.add(small)
+        reported.add(small)
         at, other = evidence.series[small], evidence.series[large]
         yield finding(
             evidence,
@@ -93,12 +100,20 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def _positive_rows(scales: Floats) -> Rows:
+    """The rows of `scales`, `[steps, tensors]`, at which all of them are finite and above zero."""
+    return np.flatnonzero((scales > 0).all(axis=1) & np.isfinite(scales).all(axis=1))
+
+
 def _swamped(evidence: Evidence) -> Iterator[Finding]:
-    """A parameter, such as of positions, that is added to a module's output and is larger than it by far."""
+    """Report the first parameter, such as one of positions, that is added to a far smaller output of a module.
+
+    The sum is not recorded as such: it is the input of the next call, and has about the scale of the parameter.
+    """
     places = evidence.places
     for number, call in enumerate(places.calls):
         source = places.producer(number) if _is_given_one(evidence, number) else None
-        taken = [one for one in call.inputs if one.requires_grad]  # beside it there may be a mask
+        taken = [info for info in call.inputs if info.requires_grad]  # beside it there may be a mask
         if source is None or len(taken) != 1 or len(places.calls[source].outputs) != 1:
             continue
         before = places.calls[source]
@@ -107,7 +122,7 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
         if small is None or large is None:
             continue
         scales = evidence.rms[:, (small, large)]
-        rows = np.flatnonzero((scales > 0).all(axis=1) & np.isfinite(scales).all(axis=1))
+        rows = _positive_rows(scales)
         kept = held(scales[rows, 1] > SWAMPED * scales[rows, 0], share=HELD) if len(rows) else None
         added = None if kept is None else _added(evidence, number, rows=rows[kept], scales=scales[rows[kept], 1])
         if kept is None or added is None:
@@ -129,52 +144,61 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_given_one(evidence: Evidence, call: int) -> bool:
-    """Whether a call takes from one place what gradients go back to; a mask may be made of the model's input."""
+    """Whether a call takes tensors that require a gradient from one node only. Others may be masks, made of data."""
     nodes = evidence.places.graph.nodes if evidence.places.graph else ()
-    taken = [nodes[one] for one in evidence.places.taken.get(call, ())]
-    return len([one for one in taken if one.tensor is None or one.tensor.requires_grad]) == 1
+    taken = [nodes[source] for source in evidence.places.taken.get(call, ())]
+    return len([node for node in taken if node.tensor is None or node.tensor.requires_grad]) == 1
 
 
-def _added(evidence: Evidence, call: int, *, rows: Rows, scales: npt.NDArray[np.float64]) -> int | None:
-    """The column of a matrix of a module around `call` that has these root mean squares."""
-    around = {evidence.places.calls[one].module for one in evidence.places.ancestors(call)}
+def _added(evidence: Evidence, call: int, *, rows: Rows, scales: Floats) -> int | None:
+    """The column of the parameter, of a module around `call`, that has about the root mean squares `scales` at `rows`.
+
+    None if there is none, of at least `LEAST_DIMENSIONS` dimensions.
+    """
+    around = {evidence.places.calls[outer].module for outer in evidence.places.ancestors(call)}
     for column in evidence.of_kind("value", "param"):
-        one = evidence.series[column]
-        if one.module in around and dimensions(evidence.places.tensor(one)) >= LEAST_DIMENSIONS:
+        series = evidence.series[column]
+        if series.module in around and dimensions(evidence.places.tensor(series)) >= LEAST_DIMENSIONS:
             ratios = evidence.rms[rows, column] / scales
             if (np.abs(ratios - 1) < AS_LARGE).all():
                 return column
     return None
 
 
-def _comes_up(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
-    """Whether a branch grows so that it soon counts, as those do that begin at zero on purpose."""
+def _will_count(scales: Floats, small: int, large: int) -> bool:
+    """Whether the branch `small` of `scales`, `[steps, branches]`, grows so fast beside `large` that it soon counts.
+
+    Branches that begin near zero on purpose do so.
+    """
     third = max(len(scales) // 3, 1)
-    first, last = (float(np.median(some[:, small] / some[:, large])) for some in (scales[:third], scales[-third:]))
+    first, last = (float(np.median(part[:, small] / part[:, large])) for part in (scales[:third], scales[-third:]))
     return last > 2 * first and last * (last / first) ** SOON > 1 / APART
 
 
-def _has_grown(scales: npt.NDArray[np.float64], small: int, large: int) -> bool:
-    """Whether a branch counts far more than at the beginning: layers that learn a scale begin with a small one."""
+def _has_grown(scales: Floats, small: int, large: int) -> bool:
+    """Whether the branch `small` of `scales`, `[steps, branches]`, counts far more beside `large` than at first.
+
+    Layers that learn a scale for a branch begin with a small one.
+    """
     ratios = scales[:, small] / scales[:, large]
     return bool(np.median(ratios[-len(ratios) // 3 :]) > GROWN * np.median(ratios[:BEGINNING]))
 
 
-def _grows(scales: npt.NDArray[np.float64]) -> bool:
-    """Whether what was zero at the first step still gets larger."""
+def _grows(scales: Floats) -> bool:
+    """Whether these scales of one branch, `[steps]`, still get larger."""
     third = max(len(scales) // 3, 1)
     return bool(np.median(scales[-third:]) > GROWS * np.median(scales[:third]))
 
 
-def _is_sum(scales: npt.NDArray[np.float64], large: int, result: int) -> bool:
-    """Whether the column `result` may be what the column `large` was added or joined to."""
+def _is_sum(scales: Floats, large: int, result: int) -> bool:
+    """Whether column `result` of `scales`, `[steps, series]`, may be column `large` added or joined to others."""
     ratios = scales[:, result] / scales[:, large]
     ratios = ratios[np.isfinite(ratios)]
     return not len(ratios) or 1 / SUMMED < float(np.median(ratios)) < SUMMED
 
 
 def _junctions(evidence: Evidence) -> Iterator[_Junction]:
-    """Where two or more tensors come together that gradient flows back to, or data."""
+    """The nodes of the graph where two or more recorded tensors come together in one."""
     graph = evidence.places.graph
     if graph is None:
         return
@@ -185,24 +209,25 @@ def _junctions(evidence: Evidence) -> Iterator[_Junction]:
         node = graph.nodes[target]
         if len(nodes) < 2 or not _takes_one(evidence, node):
             continue
-        columns = [_column(evidence, graph.nodes[one]) for one in nodes]
-        known = tuple(dict.fromkeys(one for one in columns if one is not None))
+        columns = [_column(evidence, graph.nodes[source]) for source in nodes]
+        known = tuple(dict.fromkeys(column for column in columns if column is not None))
         if len(known) >= 2:
             yield _Junction(_place(evidence, node), known, _result(evidence, node))
 
 
 def _takes_one(evidence: Evidence, node: Node) -> bool:
-    """Whether the tensors come together in one: a call with one input, or an output."""
+    """Whether all that comes to a node goes into one tensor: the node is a call with one input, or no call."""
     return node.call is None or len(evidence.places.calls[node.call].inputs) == 1
 
 
 def _place(evidence: Evidence, node: Node) -> str:
+    """The name of the module whose call a node is, or else that it is inside of; empty for the model."""
     call = node.call if node.call is not None else node.inside
     return evidence.places.calls[call].module if call is not None else ""
 
 
 def _result(evidence: Evidence, node: Node) -> int | None:
-    """The column of what comes together in a node."""
+    """The column of the tensor that all that comes to a node is combined to; None if it is not recorded."""
     if node.call is not None:
         call = evidence.places.calls[node.call]
         return evidence.find(call.module, call.call, "input", call.inputs[0].path)
@@ -213,11 +238,12 @@ def _result(evidence: Evidence, node: Node) -> int | None:
 
 
 def _column(evidence: Evidence, node: Node) -> int | None:
-    """The column of the tensor that a node hands on, if it is one of floating point numbers.
+    """The column of the only floating point tensor that a node hands on: a call's output, or an input of a module.
 
-    Data that goes in is left out: masks of attention have values like -1e9.
+    None for others, and for inputs without gradient: these are data, and masks of attention have values like -1e9.
     """
     places = evidence.places
+    role: Role
     if node.call is not None:
         call, outputs = places.calls[node.call], places.calls[node.call].outputs
         tensor = outputs[0] if len(outputs) == 1 else None
@@ -228,4 +254,4 @@ def _column(evidence: Evidence, node: Node) -> int | None:
         return None
     if tensor is None or "float" not in tensor.dtype:
         return None
-    return evidence.find(call.module, call.call, "input" if role == "input" else "output", tensor.path)
+    return evidence.find(call.module, call.call, role, tensor.path)

@@ -1,4 +1,8 @@
-"""Targets that broadcast against the predictions, so that each of these is compared with the targets of all samples."""
+"""Finds targets that broadcast against the predictions, so that each prediction is compared with all samples' targets.
+
+The evidence is the gradients at the predictions: they draw all predictions of a batch to one number, or count targets;
+and the logged loss, which has the variance of the targets beside the error.
+"""
 
 from __future__ import annotations
 
@@ -22,41 +26,46 @@ from torchgraph_explorer.schema import Series, TensorInfo
 Floats = npt.NDArray[np.float64]
 
 LEAST_STEPS = 3
-"""Recorded steps with gradients."""
+"""Fewest recorded steps with gradients at the predictions."""
 
 LEAST_SAMPLES = 4
-"""Of fewer samples, a common centre may be a chance."""
+"""Fewest samples in a batch: the gradients of fewer may point to one number by chance."""
 
 EXACT = 1e-3
-"""By how much the gradients may differ from those of the distance from one number: that much is rounding."""
+"""Largest relative difference, which is rounding, between the gradients and the distances from one number."""
 
 MORE = 1.02
-"""The logged loss over the square of that distance, at least. With a single target for all, they are the same."""
+"""Least logged loss over the mean squared distance from that number. If all samples really have that one target, both
+are equal."""
 
 OF_CHANCE = 0.05
-"""How much the variance of the targets of a batch differs at least from that of the next one, over what it does where
-they are drawn at random: the root of two over their number."""
+"""Least noise of the variance of a batch's targets from batch to batch, over the noise that it has where targets are
+drawn at random: `sqrt(2 / samples)` of the variance."""
 
 MULTIPLE = 0.01
-"""By how much what a loss has beside the error may differ from a multiple of a penalty on the weights."""
+"""Largest spread of the ratio of what the loss has beside the error to a penalty on the weights, as a share of the
+ratio, if that is the penalty."""
 
 VARIES = 0.01
-"""By how much that number differs between batches, over the distances, where no loss was logged."""
+"""Least standard deviation, over the batches, of the number that predictions are drawn to, over their distance from it.
+A constant target does not vary."""
 
 LEAST_OF_ABSOLUTE = 4
-"""Different sizes of gradients, in whole numbers, from which on they count targets above and below a prediction."""
+"""Fewest different whole numbers that the gradients of an absolute error have, if they count targets above and below a
+prediction. With one target for each sample, all are 1."""
 
 LARGEST_COUNT = 1e4
-"""Up to this, whole numbers can be told from others in float32."""
+"""Most samples: counts of targets have to be told from other numbers in float32."""
 
 
 class _Centred(NamedTuple):
-    """What gradients tell of predictions that all are drawn to one number.
+    """The number that the gradients draw all predictions of a batch to.
 
     Attributes:
         rows: The rows with gradients.
-        centre: That number, at each of them.
-        square: The mean square of the distances from it, weighted as the loss is.
+        centre: That number at each of them, in the units of the predictions.
+        square: The part of the loss that the distances from `centre` make: their mean square, or half of it, as the
+            loss is weighted.
     """
 
     rows: Rows
@@ -67,8 +76,8 @@ class _Centred(NamedTuple):
 def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     """The gradient of each prediction is its distance from one number, the mean of the batch's targets.
 
-    So it is for `[n, 1]` predictions and `[n]` targets, whose squared differences are `[n, n]`. The loss is then
-    larger than the square of these distances by the variance of the targets, which no prediction can make smaller.
+    The squared differences of `[n, 1]` predictions and `[n]` targets are `[n, n]`, and have such gradients. Their mean
+    is the mean squared distance from that number plus the variance of the targets, which no prediction makes smaller.
     """
     if not need_not_fall(evidence):  # adversaries have one target for all
         found = [*_by_size(evidence), *_of_several(evidence)]
@@ -79,42 +88,41 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_one_target(evidence: Evidence) -> bool:
-    """Whether these are gradients of a squared error, and the logged loss is that of one target for all of a batch."""
+    """Whether a loss was logged, and gradients of a squared error draw all predictions of a batch to one number."""
     loss = judged(evidence)
     is_known = loss is not None and len(loss.values) >= LEAST_STEPS
-    numbers = [one for one in trained_outputs(evidence) if _is_one_number(one.info)] if is_known else []
-    return any(
-        _centred(evidence, one.column, one.norms, weight=weight) is not None for one in numbers for weight in (2.0, 1.0)
-    )
+    outputs = [output for output in trained_outputs(evidence) if _is_one_number(output.info)] if is_known else []
+    return any(_centred_of_squares(evidence, output.column, output.norms) is not None for output in outputs)
 
 
 def _of_several(evidence: Evidence) -> Iterator[Finding]:
-    """The same of outputs of several numbers for each sample: all samples have one target, and it is none's own."""
+    """Report outputs of several numbers a sample that are drawn to the same numbers, the mean of the batch's targets.
+
+    That all samples have the same target was measured in the first steps.
+    """
     seen = numbers_of(evidence, "shared")
     if len(seen) < LEAST_STEPS or not all(numbers[0] < EXACT for _, numbers in seen):
         return
     rows = np.array([row for row, _ in seen], np.intp)
-    for one, info, column, norms in trained_outputs(evidence):
-        count, length = (
-            evidence.column(*of)[rows].astype(np.float64) for of in (("count", column), ("l2_norm", norms))
-        )
+    for series, info, column, norms in trained_outputs(evidence):
+        count = evidence.column("count", column)[rows].astype(np.float64)
+        length = evidence.column("l2_norm", norms)[rows].astype(np.float64)
         found = _Centred(rows, np.array([numbers[1] for _, numbers in seen]), count * length**2 / 4)
         samples = samples_of(evidence, info, column)
         severity = _severity(evidence, found, samples=samples[rows])
         if severity is not None:
-            yield _told_of_several(evidence, one, rows, severity=severity, samples=samples)
+            yield _report_several(evidence, series, rows, severity=severity, samples=samples)
         return
 
 
-def _told_of_several(
-    evidence: Evidence, one: Series, rows: Rows, *, severity: Severity, samples: npt.NDArray[np.float64]
-) -> Finding:
+def _report_several(evidence: Evidence, output: Series, rows: Rows, *, severity: Severity, samples: Floats) -> Finding:
+    """The finding at an output of several numbers for each of so many `samples`, `[steps]`."""
     number = float(np.median(samples[rows]))
     return finding(
         evidence,
         "targets-broadcast",
         severity,
-        at=one,
+        at=output,
         rows=rows,
         numbers={"samples": number, "steps": len(rows)},
         text=f"The loss pulls all {number:.0f} outputs of a batch to the same numbers, the mean of its targets: "
@@ -126,32 +134,39 @@ def _told_of_several(
 
 
 def _by_size(evidence: Evidence) -> Iterator[Finding]:
-    for one, info, column, norms in trained_outputs(evidence):
+    """Report outputs of one number a sample whose gradients count targets, or draw all of a batch to one number."""
+    for series, info, column, norms in trained_outputs(evidence):
         if not _is_one_number(info):
             continue
         counted = _counted(evidence, column, norms)
         if counted is not None:
             samples = float(np.median(evidence.column("count", column)[counted]))
-            yield _told_of_counts(evidence, one, counted, samples=samples)
+            yield _report_counts(evidence, series, counted, samples=samples)
             continue
-        found = next((of for weight in (2.0, 1.0) if (of := _centred(evidence, column, norms, weight=weight))), None)
+        found = _centred_of_squares(evidence, column, norms)
         count = evidence.column("count", column).astype(np.float64)
         severity = None if found is None else _severity(evidence, found, samples=count[found.rows])
         if found is not None and severity is not None:
             samples = float(np.median(count[found.rows]))
-            yield _told(evidence, one, found, severity=severity, samples=samples)
+            yield _report(evidence, series, found, severity=severity, samples=samples)
 
 
 def _is_one_number(info: TensorInfo) -> bool:
-    """Whether there is one number for each sample."""
+    """Whether an output has one number for each sample."""
     return bool(info.shape) and all(size == 1 for size in info.shape[1:])
 
 
-def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _Centred | None:
-    """The centre of the predictions' gradients; None if there is none.
+def _centred_of_squares(evidence: Evidence, column: int, norms: int) -> _Centred | None:
+    """The number that a mean squared error, or half of one, draws all predictions to; None if there is none."""
+    weights = (2.0, 1.0)
+    return next((found for weight in weights if (found := _centred(evidence, column, norms, weight=weight))), None)
 
-    The loss is taken for `weight / 2` times a mean squared error. The largest gradient is that of the largest or the
-    smallest prediction, which tells the centre; and the mean square of all gradients follows from it.
+
+def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _Centred | None:
+    """The number that `weight / 2` times a mean squared error draws all predictions of a batch to; None without one.
+
+    The gradients then are the distances from that number. The largest is that of the largest or the smallest
+    prediction, which gives two candidates for the number. The right one also explains the mean square of all gradients.
     """
     count, sampled, low, high, mean, std = (
         evidence.column(name, column).astype(np.float64) for name in ("count", "sampled", "min", "max", "mean", "std")
@@ -172,11 +187,11 @@ def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _
 
 
 def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
-    """The rows with gradients, if these count the targets of a batch; None if they do not.
+    """The rows with gradients, if each gradient counts targets of the batch; None if one does not.
 
-    The absolute error of a prediction against all `n` targets has the gradient `below - above`, how many targets are
-    below it and above it: a whole number up to `n`, and odd if `n` is; over `n` times `n` for a mean. That of an
-    absolute error of one target is 1 at all samples.
+    The absolute error of a prediction against all `n` targets has the gradient `below - above`, the numbers of targets
+    below and above the prediction: a whole number up to `n`, and odd if `n` is. A mean loss divides it by `n * n`. The
+    gradient of an absolute error of one target is 1 at all samples.
     """
     count = evidence.column("count", column).astype(np.float64)
     low, high = (evidence.column(name, norms).astype(np.float64) for name in ("min", "max"))
@@ -194,11 +209,12 @@ def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
 
 
 def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severity | None:
-    """Whether the samples of a batch have different targets, which the centre is the mean of; None if not.
+    """How sure it is that the centre is the mean of different targets of a batch's samples; None if it is not.
 
-    The centre differs from batch to batch then, as no constant does, and the loss is larger by the variance of the
-    targets, which differs, too, unlike a penalty on the weights. Where all batches are the same, that variance is.
-    Without a logged loss, each batch may have one target.
+    The centre then differs from batch to batch, as no constant does. The loss is larger than `found.square` by the
+    variance of the targets, which varies from batch to batch, unlike a penalty on the weights, or is constant to the
+    last digits where all batches are the same. Without a logged loss, all samples of a batch may really have one
+    target, so the severity is `info`.
     """
     varies = bool(found.centre.std() > VARIES * np.sqrt(np.median(found.square)))
     loss = judged(evidence)
@@ -217,9 +233,9 @@ def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severi
 
 
 def _is_penalty(evidence: Evidence, rows: Rows, rest: Floats) -> bool:
-    """Whether this is a multiple of the squares, or of the magnitudes, of all parameters or of all matrices."""
+    """Whether `rest`, a part of the loss, is a multiple of an l2 or l1 penalty on all parameters or on all matrices."""
     every = evidence.of_kind("value", "param")
-    matrices = [one for one in every if dimensions(evidence.places.tensor(evidence.series[one])) > 1]
+    matrices = [column for column in every if dimensions(evidence.places.tensor(evidence.series[column])) > 1]
     for columns in (every, matrices):
         lengths, sizes, count = (
             evidence.matrix(name)[rows][:, columns].astype(np.float64) for name in ("l2_norm", "absolute_mean", "count")
@@ -231,12 +247,13 @@ def _is_penalty(evidence: Evidence, rows: Rows, rest: Floats) -> bool:
     return False
 
 
-def _told_of_counts(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:
+def _report_counts(evidence: Evidence, output: Series, rows: Rows, *, samples: float) -> Finding:
+    """The finding that the loss is an absolute error against the targets of all samples."""
     return finding(
         evidence,
         "targets-broadcast",
         "warning",
-        at=one,
+        at=output,
         rows=rows,
         numbers={"samples": samples, "steps": len(rows)},
         text="The loss is an absolute error between each prediction and the targets of all "
@@ -249,12 +266,13 @@ _SHAPES = "predictions `[n, 1]` and targets `[n]`, or the other way round, broad
 _ADVICE = "Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or `y.unsqueeze(1)`."
 
 
-def _told(evidence: Evidence, one: Series, found: _Centred, *, severity: Severity, samples: float) -> Finding:
+def _report(evidence: Evidence, output: Series, found: _Centred, *, severity: Severity, samples: float) -> Finding:
+    """The finding that the loss is a squared error against the targets of all samples."""
     return finding(
         evidence,
         "targets-broadcast",
         severity,
-        at=one,
+        at=output,
         rows=found.rows,
         numbers={"samples": samples, "centre": float(found.centre[-1]), "steps": len(found.rows)},
         text=f"The loss pulls all {samples:.0f} predictions of a batch to one number, the mean of its targets "

@@ -1,4 +1,7 @@
-"""Targets, as the gradients tell them: a column of the input, or labels with little left for the right class."""
+"""Finds targets that are a column of the input, and labels that are smoothed too much.
+
+The evidence is the targets, as the live training inferred them from the gradients at the model's output.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,27 @@ from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 EQUAL = 1e-3
-"""Distance of the targets from a column of the input, over their spread, that is rounding."""
+"""Largest difference between targets and a column of the input, over the standard deviation of the targets, that is
+rounding."""
 
 LEAST_STEPS = 3
-"""Steps at which the targets have to be that column."""
+"""Fewest recorded steps at which the targets are that column."""
 
 WITHIN, LEAST_RIGHT = 2e-3, 0.5
-"""How exactly labels have to be smoothed alike, and how much of each should be left for the right class."""
+"""Largest difference between labels that are smoothed alike; and the least probability of the right class in a label
+that is not smoothed too much."""
 
 
 def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     """The target of each sample is a number that the model is given: the same column of its input at all steps.
 
-    A network that is to remember is given it on purpose, but not in a table without any recurrence.
+    Models with a recurrent layer are left out: what they are given is what they have to remember, on purpose.
     """
     seen = numbers_of(evidence, "copied")
     columns = {int(numbers[1]) for _, numbers in seen}
     if len(seen) < LEAST_STEPS or len(columns) != 1 or not all(numbers[0] < EQUAL for _, numbers in seen):
         return
-    if any(one.class_name in RECURRENT | RECURRENT_CELLS for one in evidence.places.modules.values()):
+    if any(module.class_name in RECURRENT | RECURRENT_CELLS for module in evidence.places.modules.values()):
         return
     column = columns.pop()
     yield finding(
@@ -51,11 +56,11 @@ def label_smoothing_extreme(evidence: Evidence) -> Iterator[Finding]:
     seen = numbers_of(evidence, "labels")
     if len(seen) < LEAST_ROWS or not all(_are_smoothed(numbers) for _, numbers in seen):
         return
-    right = float(seen[0][1][0])
+    right, wrong = float(seen[0][1][0]), seen[0][1][3]  # the probabilities of the right class and of each other one
     if right >= LEAST_RIGHT:
         return
-    classes = round((1 - right) / seen[0][1][3]) + 1
-    smoothing = 1 - (right - seen[0][1][3])
+    classes = round((1 - right) / wrong) + 1
+    smoothing = 1 - (right - wrong)
     yield finding(
         evidence,
         "label-smoothing-extreme",
@@ -70,7 +75,11 @@ def label_smoothing_extreme(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _are_smoothed(numbers: tuple[float, ...]) -> bool:
-    """Whether all samples have as much for the right class, and as much for each of the others, which sum to one."""
+    """Whether all labels have one probability for the right class, and another one for each other class.
+
+    `numbers` are those of an `Operation` of the kind `labels`. The two probabilities have to sum to one over a whole
+    number of classes, of at least 3.
+    """
     least, most, second, lowest = numbers[:4]
     if not (most - least < WITHIN and abs(second - lowest) < WITHIN and lowest > WITHIN and least > second + WITHIN):
         return False
