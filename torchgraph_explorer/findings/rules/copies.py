@@ -1,4 +1,7 @@
-"""Modules that are copies of each other and stay so, although each is trained."""
+"""Finds modules that are copies of each other and stay so, although each is trained.
+
+The evidence is fingerprints of the parameters, which are equal where all elements are.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +18,37 @@ from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import EXTENT, Extent
 
 LEAST_EQUAL = 3
-"""Recorded steps at which matrices have to be equal, with other elements than at the step before."""
+"""Fewest different values that equal matrices have over the steps that are looked at; and how many of the first steps
+with parameter groups tell what is trained."""
 
 MOST_LOOKED_AT = 16
-"""Recorded steps that are looked at, spread over the run."""
+"""Most recorded steps that are looked at, spread evenly over the run."""
 
 
 def identical_modules(evidence: Evidence) -> Iterator[Finding]:
-    """Trained matrices have the same elements at all recorded steps, and change."""
+    """Trained matrices of different modules have the same elements at all steps that are looked at, and change."""
     held = _held_by_optimizers(evidence)
-    columns = [one for one in evidence.of_kind("value", "param") if _is_trained(evidence, one, held)]
+    columns = [column for column in evidence.of_kind("value", "param") if _is_trained(evidence, column, held)]
     rows = np.unique(np.linspace(0, len(evidence) - 1, MOST_LOOKED_AT).round().astype(np.intp))
     if len(columns) < 2 or len(rows) <= LEAST_EQUAL:
         return
-    told = set[str]()
+    reported = set[str]()
     for equal in _equal(evidence, columns, rows):
-        modules = list(dict.fromkeys(evidence.series[one].module for one in equal))
+        modules = list(dict.fromkeys(evidence.series[column].module for column in equal))
         modules.sort(key=evidence.places.order)
-        above = [*map(_above, _parted(modules))]
-        if len(modules) < 2 or above[0] in told:
+        copies = _outermost_different(modules)
+        if len(modules) < 2 or copies[0] in reported:
             continue
-        told.update(above)
-        others = ", ".join(named(one) for one in above[1:4])
+        reported.update(copies)
+        others = ", ".join(map(named, copies[1:4]))
         yield finding(
             evidence,
             "identical-modules",
             "warning",
-            at=above[0],
+            at=copies[0],
             rows=rows,
-            numbers={"copies": len(above), "steps": len(rows)},
-            text=f"The weights of {named(above[0])} and {others} are equal at all recorded steps, and change: they "
+            numbers={"copies": len(copies), "steps": len(rows)},
+            text=f"The weights of {named(copies[0])} and {others} are equal at all recorded steps, and change: they "
             "begin as copies and get the same gradients, so all of them together learn what one would.",
             advice="Make each of them by itself, or initialise it again, instead of with `copy.deepcopy` or the same "
             "seed. Or train them on different samples.",
@@ -52,17 +56,18 @@ def identical_modules(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _held_by_optimizers(evidence: Evidence) -> set[str]:
-    """The names of parameters that are trained. One that several modules share is there once."""
-    rows = rows_with(evidence, lambda one: bool(one.groups))[:LEAST_EQUAL]
+    """The qualified names of the parameters that optimizers hold. A shared parameter has only one of its names."""
+    rows = rows_with(evidence, lambda facts: bool(facts.groups))[:LEAST_EQUAL]
     return {name for row in rows for group in facts_at(evidence, row).groups for name in group.parameters}
 
 
 def _is_trained(evidence: Evidence, column: int, held: set[str]) -> bool:
-    one = evidence.series[column]
-    if f"{one.module}.{one.path}" not in held:
+    """Whether a parameter is a matrix that an optimizer holds, and that has a gradient at most steps."""
+    series = evidence.series[column]
+    if f"{series.module}.{series.path}" not in held:
         return False
-    info = evidence.places.tensor(one)
-    grad = evidence.find(one.module, one.call, one.role, one.path, "grad")
+    info = evidence.places.tensor(series)
+    grad = evidence.find(series.module, series.call, series.role, series.path, "grad")
     if dimensions(info) < 2 or info is None or not info.requires_grad or grad is None:
         return False
     peaks = evidence.peaks[:, grad]
@@ -70,13 +75,16 @@ def _is_trained(evidence: Evidence, column: int, held: set[str]) -> bool:
 
 
 def _equal(evidence: Evidence, columns: list[int], rows: npt.NDArray[np.intp]) -> Iterator[list[int]]:
-    """The groups of columns whose tensors have the same elements at all of `rows`, not all alike, and change."""
+    """The groups of columns whose tensors are equal to each other at all of `rows`, and change between these.
+
+    Tensors whose elements are all one number are left out, and fingerprints that are not of all elements.
+    """
     prints = _prints(evidence, columns, rows[-1:])[0]
     groups: dict[int, list[int]] = {}
-    for number, one in enumerate(prints.tolist()):
-        low, high = (evidence.column(name, columns[number])[rows[-1]] for name in ("min", "max"))
-        if low < high and one & EXTENT == Extent.ALL:
-            groups.setdefault(one, []).append(columns[number])
+    for column, fingerprint in zip(columns, prints.tolist(), strict=True):
+        low, high = (evidence.column(name, column)[rows[-1]] for name in ("min", "max"))
+        if low < high and fingerprint & EXTENT == Extent.ALL:
+            groups.setdefault(fingerprint, []).append(column)
     for group in groups.values():
         if len(group) < 2 or not evidence.is_there[rows][:, group].all():
             continue
@@ -86,17 +94,16 @@ def _equal(evidence: Evidence, columns: list[int], rows: npt.NDArray[np.intp]) -
 
 
 def _prints(evidence: Evidence, columns: list[int], rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
-    """Fingerprints, `[rows, columns]`."""
+    """The fingerprints of some series at some rows, `[rows, columns]`."""
     return np.stack([evidence.fingerprints(row)[columns] for row in rows.tolist()])
 
 
-def _parted(modules: list[str]) -> list[tuple[list[str], int]]:
-    """The parts of each name, with the number of the first part in which they differ."""
-    parts = [one.split(".") for one in modules]
-    at = next((number for number, level in enumerate(zip(*parts, strict=False)) if len({*level}) > 1), len(parts[0]))
-    return [(one, at) for one in parts]
+def _outermost_different(modules: list[str]) -> list[str]:
+    """The names of the outermost modules around `modules`, one for each of these, that are not the same for all.
 
-
-def _above(parted: tuple[list[str], int]) -> str:
-    parts, at = parted
-    return ".".join(parts[: at + 1])
+    For `a.0.linear` and `a.1.linear`, they are `a.0` and `a.1`.
+    """
+    parts = [name.split(".") for name in modules]
+    levels = enumerate(zip(*parts, strict=False))
+    first = next((depth for depth, level in levels if len({*level}) > 1), len(parts[0]))
+    return [".".join(name[: first + 1]) for name in parts]

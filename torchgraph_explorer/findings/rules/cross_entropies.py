@@ -1,4 +1,7 @@
-"""Whether logged losses and gradients are those of a cross entropy, of several classes or of two."""
+"""Tells whether logged losses and gradients are those of a cross entropy, of several classes or of two.
+
+A cross entropy is recognised by its value and its gradients in the first steps, when all logits are nearly equal.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,30 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows
 from torchgraph_explorer.schema import TensorInfo
 
 AS_EXPECTED = 0.2
-"""By how much the gradient at a softmax may differ from that of a cross entropy of logits."""
-
+"""Largest relative difference of a loss, or the length of a gradient, from that of a cross entropy."""
 
 SIGMOID_OF_0, SIGMOID_OF_1 = 0.5, 1 / (1 + math.exp(-1))
-"""The sigmoids of probabilities that are taken for logits lie between these."""
+"""The bounds of sigmoids of probabilities: where these are taken for logits, the sigmoid's argument is from 0 to 1."""
 
 SLACK = 0.005
-"""By how much gradients may be beyond what follows from that."""
+"""How far gradients may be beyond what these bounds allow."""
 
 STILL_ALIKE = 0.75
-"""Up to the first step whose gradient is below this share of that of equal logits, loss and gradient are compared."""
+"""Loss and gradients are compared up to the first step at which the mean length of the gradients, over that of equal
+logits, is at most this."""
 
 
 def parts(evidence: Evidence) -> tuple[int, ...]:
-    """What a loss may have been divided by: 1, or the number of passes whose gradients an update adds up."""
-    passes = {one.passes for one in evidence.facts if one is not None}
+    """The numbers that a loss may have been divided by: 1, or the number of passes whose gradients an update sums."""
+    passes = {facts.passes for facts in evidence.facts if facts is not None}
     return (1, *passes) if len(passes) == 1 and passes != {1} else (1,)
 
 
 def begins_as_binary(evidence: Evidence, rows: Rows, lengths: Floats) -> bool:
-    """Whether the logged loss of the first of these rows is that of a binary cross entropy with gradients so long.
+    """Whether the logged loss at the first of these rows is that of a binary cross entropy with these gradients.
 
-    `lengths` are the means over the samples: of the probability of the wrong answer.
+    `lengths`, of the same shape as `rows`, are the mean magnitudes of the gradients of the samples, times the samples.
+    They are the probabilities of the wrong answer.
     """
     loss = judged(evidence)
     if loss is None:
@@ -50,9 +54,11 @@ def begins_as_binary(evidence: Evidence, rows: Rows, lengths: Floats) -> bool:
 def begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, classes: int) -> bool:
     """Whether loss and gradients of the first steps are those of a mean cross entropy of nearly equal logits.
 
-    Such a loss is the logarithm of the number of classes. The gradient of a sample is its softmax minus the label: of
-    a probability q of all wrong answers, its norm is between those of q on one of them and of q spread over all. Where
-    the samples differ, their mean loss is larger than that of the mean q, by what the spread of their norms tells.
+    Args:
+        evidence: With the loss.
+        column: The output of the model, `[samples, classes]`.
+        norms: The norms of its gradient for each sample.
+        classes: The number of classes.
     """
     loss = judged(evidence)
     if loss is None:
@@ -62,24 +68,40 @@ def begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, clas
         evidence.column(name, at)[rows].astype(np.float64)
         for name, at in (("mean", norms), ("std", norms), ("count", column))
     )
-    ks = parts(evidence)
-    samples, found = size / classes, loss.values[values].astype(np.float64)
-    every = [(samples * of_length, found * of_loss) for of_length in ks for of_loss in ks]
+    divisors = parts(evidence)
+    samples, logged = size / classes, loss.values[values].astype(np.float64)
+    candidates = [(samples * of_length, logged * of_loss) for of_length in divisors for of_loss in divisors]
     return any(
-        _is_cross_entropy(lengths * scale, spreads * scale, losses=losses, classes=classes) for scale, losses in every
+        _is_cross_entropy(lengths * scale, spreads * scale, losses=losses, classes=classes)
+        for scale, losses in candidates
     )
 
 
-def _is_cross_entropy(scaled: Floats, spreads: Floats, *, losses: Floats, classes: int) -> bool:
-    known = np.isfinite(scaled) & np.isfinite(losses)
-    spread = math.sqrt(classes / (classes - 1))
-    wrong = scaled[known] * spread
-    alike = int(np.argmin(np.append(wrong > STILL_ALIKE, False)))
-    if alike < LEAST_ROWS or abs(wrong[0] - 1) > AS_EXPECTED:
+def _is_cross_entropy(lengths: Floats, spreads: Floats, *, losses: Floats, classes: int) -> bool:
+    """Whether `losses` are mean cross entropies of samples with these gradients, and begin with equal logits.
+
+    The loss of equal logits is the logarithm of the number of classes. The gradient of a sample is its softmax minus
+    the label. If q is the probability of all wrong answers together, the norm is at most `sqrt(2) * q`, where q is all
+    on one wrong class, and at least `sqrt(classes / (classes - 1)) * q`, where it is spread over all of them. The loss
+    is `-log(1 - q)`, and its mean over samples is larger than that of the mean q by what the spread of the norms tells.
+
+    Args:
+        lengths: Mean over the samples of the norms of their gradients, `[steps]`.
+        spreads: Standard deviation of these norms, `[steps]`.
+        losses: The logged losses, `[steps]`.
+        classes: The number of classes.
+    """
+    known = np.isfinite(lengths) & np.isfinite(losses)
+    norm_if_spread = math.sqrt(classes / (classes - 1))
+    relative = lengths[known] * norm_if_spread  # to the length for equal logits, `sqrt(1 - 1 / classes)`
+    alike = int(np.argmin(np.append(relative > STILL_ALIKE, False)))
+    if alike < LEAST_ROWS or abs(relative[0] - 1) > AS_EXPECTED:
         return False
     found = losses[known][:alike]
-    least, most = (-np.log1p(-np.minimum(scaled[known][:alike] / one, 0.999)) for one in (math.sqrt(2), spread))
-    most += (np.nan_to_num(spreads[known][:alike]) / spread * np.exp(most)) ** 2 / 2
+    least, most = (
+        -np.log1p(-np.minimum(lengths[known][:alike] / norm, 0.999)) for norm in (math.sqrt(2), norm_if_spread)
+    )
+    most += (np.nan_to_num(spreads[known][:alike]) / norm_if_spread * np.exp(most)) ** 2 / 2
     is_as_expected = (found > (1 - AS_EXPECTED) * least) & (found < (1 + AS_EXPECTED) * most)
     return bool(is_as_expected.all()) and abs(float(found[0]) / math.log(classes) - 1) < AS_EXPECTED
 
@@ -87,7 +109,14 @@ def _is_cross_entropy(scaled: Floats, spreads: Floats, *, losses: Floats, classe
 def first_is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: TensorInfo, sign: int = 1) -> bool:
     """Whether loss and gradients of the first step are those of a mean cross entropy of nearly equal logits.
 
-    With a `sign` of -1, of its negative. The classes may be those of many positions of a sample.
+    The classes may be those of many positions of a sample.
+
+    Args:
+        evidence: With the loss.
+        column: The output of the model.
+        norms: The norms of its gradient for each sample.
+        info: The tensor of the output.
+        sign: -1 if the loss is the negative of a cross entropy.
     """
     loss = judged(evidence)
     if loss is None:
