@@ -439,7 +439,7 @@ def test_an_image_is_grey_unless_a_heat_map_is_asked_for(viewer: Viewer, kept: s
     look(viewer, kept, IMAGES)
     expect(viewer.page.get_by_text("black 0, white 1")).to_be_visible()
     viewer.choose("As", "heat map")
-    expect(viewer.page.get_by_role("img", name="Colours from −1 to 1, zero in the middle")).to_be_visible()
+    expect(viewer.page.get_by_role("img", name="Colours from 0 to 1", exact=True)).to_be_visible()
 
 
 def test_a_node_of_the_graph_leads_to_its_values(viewer: Viewer, kept: str) -> None:

@@ -1,6 +1,6 @@
 import {describe, expect, test} from 'vitest';
 
-import {diverging, stepOf} from '../src/view/flow/colour';
+import {tableOf, stepOf} from '../src/view/flow/colour';
 import {cellAt, cellOf, elementOf, elementText, firstLead, flatPlace, groupElement, groupOf, isWithin, layoutMaps, nearestCell, placeOf} from '../src/flow/maps';
 import {layoutSankey} from '../src/flow/sankey';
 import type {PairLinks, SankeyOptions} from '../src/flow/sankey';
@@ -130,13 +130,17 @@ describe('groups', () => {
 });
 
 test('colours run from negative to positive, with zero in the middle', () => {
-  const table = diverging(['#000000', '#404040', '#808080', '#c0c0c0', '#ffffff']);
+  const table = tableOf(['#000000', '#404040', '#808080', '#c0c0c0', '#ffffff']);
   expect([...table.slice(0, 4)]).toEqual([0, 0, 0, 255]);
   expect([...table.slice(-4)]).toEqual([255, 255, 255, 255]);
   expect(table[stepOf(0, 3) * 4]).toBe(128);
   expect(stepOf(-9, 3)).toBe(0);
   expect(stepOf(0, 0)).toBe(stepOf(0, 1));
   expect(stepOf(NaN, 1)).toBe(-1);
+});
+
+test('without negative values, colours run from zero on, and small values get most of them', () => {
+  expect([0, 0.25, 1, 9, NaN].map((value) => stepOf(value, 1, false))).toEqual([0, 255, 510, 510, -1]);
 });
 
 describe('a long row', () => {

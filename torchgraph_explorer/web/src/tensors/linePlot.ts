@@ -41,6 +41,17 @@ export function linePlot(places: ArrayLike<number>, values: ArrayLike<number>, {
   return {path, dots, bad, low: finite.length > 0 ? low : NaN, high: finite.length > 0 ? high : NaN, first, last, xs};
 }
 
+/** So much do facts of equal tensors differ by rounding, as a share. */
+const ROUNDING = 1e-6;
+
+/** Bounds that draw a level line, where the values differ by no more than rounding; undefined elsewhere. */
+export function levelOf(values: ArrayLike<number>): {low: number; high: number} | undefined {
+  const finite = Array.from(values).filter(Number.isFinite);
+  const [low, high] = [Math.min(...finite), Math.max(...finite)];
+  const isLevel = high > low && high - low <= ROUNDING * Math.max(Math.abs(low), Math.abs(high));
+  return isLevel ? {low, high: low} : undefined;
+}
+
 /** Number of the place nearest to a pixel. */
 export function nearest(xs: readonly number[], x: number): number | null {
   let best: number | null = null;

@@ -39,13 +39,13 @@ export function isMagnitude({what, part}: WantedPart, dtype: string): boolean {
 /** What a scale has to know of numbers. */
 type Numbered = Pick<TensorPart, 'dtype' | 'isMagnitude'>;
 
-/** One scale for a whole tensor. */
+/** One scale for a whole tensor. Where nothing is negative, as in attention, all colours are for what there is. */
 export function scaleOf({low, high, typical}: Bounds, {dtype, isMagnitude: isAbsolute}: Numbered, choice: ScaleChoice): ValueScale {
   const [least, most] = [low ?? 0, high ?? 0];
   const largest = Math.max(Math.abs(least), Math.abs(most));
   const size = choice === 'typical' && typical !== null && typical > 0 ? typical : largest;
-  const isCount = dtype.startsWith('int') && least >= 0;
-  return isUnsigned(dtype) || isCount || isAbsolute ? {low: 0, high: size || 1, isSigned: false} : {low: -(size || 1), high: size || 1, isSigned: true};
+  const isNowhereNegative = least >= 0 && (most > 0 || dtype.startsWith('int'));
+  return isUnsigned(dtype) || isNowhereNegative || isAbsolute ? {low: 0, high: size || 1, isSigned: false} : {low: -(size || 1), high: size || 1, isSigned: true};
 }
 
 /** The larger of both bounds. */
@@ -80,6 +80,22 @@ export function rampOf(stops: readonly Rgb[], steps: number = STEPS): Rgb[] {
   });
 }
 
+/**
+ * Where on its ramp a share of a scale is. From zero on, small values get most of the colours: of the weights of
+ * attention, nearly all are far below the largest.
+ */
+export function placeOnRamp(share: number, isSigned: boolean): number {
+  const within = Math.max(0, Math.min(1, share));
+  return isSigned ? within : Math.sqrt(within);
+}
+
+/** The ramp for a legend, along which values are evenly spaced. */
+export function gradientOf(ramp: readonly string[], isSigned: boolean): string {
+  const last = ramp.length - 1;
+  const percent = (i: number): number => 100 * (isSigned ? i / last : (i / last) ** 2);
+  return `linear-gradient(to right, ${ramp.map((colour, i) => `${colour} ${percent(i)}%`).join(', ')})`;
+}
+
 /** Paints values as pixels. */
 export function shader(shades: Shades, {low, high, isSigned}: ValueScale): (value: number) => Rgb {
   const ramp = rampOf(isSigned ? shades.diverging : shades.sequential);
@@ -88,7 +104,7 @@ export function shader(shades: Shades, {low, high, isSigned}: ValueScale): (valu
     if (Number.isNaN(value)) return shades.nan;
     if (value === Infinity) return shades.positiveInfinity;
     if (value === -Infinity) return shades.negativeInfinity;
-    return ramp[Math.max(0, Math.min(STEPS - 1, Math.round(((value - low) / length) * (STEPS - 1))))] as Rgb;
+    return ramp[Math.round(placeOnRamp((value - low) / length, isSigned) * (STEPS - 1))] as Rgb;
   };
 }
 
@@ -149,4 +165,10 @@ export function shortest(value: number, dtype: string): string {
   const isSingle = /^(float32|float16|bfloat16|float8.*|complex64)$/.test(dtype);
   const digits = isSingle ? [6, 7, 8, 9].find((count) => Math.fround(Number(value.toPrecision(count))) === value) : undefined;
   return String(digits === undefined ? value : Number(value.toPrecision(digits))).replace('e+', 'e').replaceAll('-', '−');
+}
+
+/** A value with the four digits that one compares by eye; whole numbers in full. */
+export function readable(value: number, dtype: string): string {
+  if (!Number.isFinite(value) || Number.isInteger(value)) return shortest(value, dtype);
+  return String(Number(value.toPrecision(4))).replace('e+', 'e').replaceAll('-', '−');
 }

@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import {heightsOf} from '../../src/tensors/bars';
-import {linePlot, nearest} from '../../src/tensors/linePlot';
-import {byCategory, correlation, differenceOf, isMagnitude, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
+import {levelOf, linePlot, nearest} from '../../src/tensors/linePlot';
+import {byCategory, correlation, differenceOf, gradientOf, isMagnitude, readable, scaleOf, shader, shortest, summaryOf} from '../../src/tensors/shade';
 import type {WantedPart} from '../../src/api/tensors';
 import type {Rgb} from '../../src/tensors/shade';
 import {filterOf, orderOf} from '../../src/tensors/table';
@@ -21,6 +21,13 @@ describe('colours', () => {
     expect([colour(0)[0], colour(4)[0], colour(-4)[0]]).toEqual([100, 200, 0]);
   });
 
+  test('from zero on give small values the most of the ramp, and the legend says so', () => {
+    const shade = shader(SHADES, scaleOf({low: 0, high: 1, typical: 1}, {dtype: 'float32'}, 'all'));
+    expect([0, 0.04, 0.25, 1].map((value) => shade(value)[0])).toEqual([0, 50, 125, 250]);
+    expect(gradientOf(['a', 'b', 'c'], false)).toBe('linear-gradient(to right, a 0%, b 25%, c 100%)');
+    expect(gradientOf(['a', 'b', 'c'], true)).toBe('linear-gradient(to right, a 0%, b 50%, c 100%)');
+  });
+
   test('are the end of the ramp beyond it', () => expect(colour(1e9)).toEqual(GREY(200)));
 
   test('mark NaN and both infinities', () => {
@@ -30,6 +37,7 @@ describe('colours', () => {
   test.each([
     ['bytes from zero on', {low: 3, high: 9, typical: 9}, 'uint8', 'all', {low: 0, high: 9, isSigned: false}],
     ['counts from zero on', {low: 0, high: 9, typical: 9}, 'int64', 'all', {low: 0, high: 9, isSigned: false}],
+    ['attention from zero on', {low: 0, high: 0.4, typical: 0.3}, 'float32', 'all', {low: 0, high: 0.4, isSigned: false}],
     ['signed integers', {low: -3, high: 9, typical: 9}, 'int64', 'all', {low: -9, high: 9, isSigned: true}],
     ['99 of 100 elements', {low: -3, high: 900, typical: 9}, 'float32', 'typical', {low: -9, high: 9, isSigned: true}],
     ['nothing but zeros', {low: 0, high: 0, typical: 0}, 'float32', 'typical', {low: -1, high: 1, isSigned: true}],
@@ -46,9 +54,18 @@ describe('colours', () => {
   ] as const)('begin at zero where numbers cannot be negative: %s, %s of %s', (what, part, dtype, expected) => {
     const asked: WantedPart = {...{module: '', call: 0, role: 'output', path: 'output', kind: 'value', loss: '', step: 0, at: '', shrink: []}, what, part};
     expect(isMagnitude(asked, dtype)).toBe(expected);
-    expect(scaleOf({low: 1, high: 4, typical: 2}, {dtype, isMagnitude: expected}, 'all').low).toBe(expected ? 0 : -4);
+    expect(scaleOf({low: -1, high: 4, typical: 2}, {dtype, isMagnitude: expected}, 'all').low).toBe(expected ? 0 : -4);
   });
 });
+
+test.each([
+  [Math.fround(1 / 3), 'float32', '0.3333'],
+  [-0.000012345678, 'float32', '−0.00001235'],
+  [1.23456789e-9, 'float64', '1.235e−9'],
+  [16777217, 'int32', '16777217'],
+  [1, 'bool', 'True'],
+  [NaN, 'float32', 'NaN'],
+] as const)('a number of a table has four digits: %d of %s is %s', (value, dtype, text) => expect(readable(value, dtype)).toBe(text));
 
 test.each([
   [Math.fround(0.1), 'float32', '0.1'],
@@ -128,4 +145,12 @@ test('bars rise from zero and fall below it', () => {
   expect(heightsOf([2, 4], 10).zero).toBe(10);
   expect(heightsOf([2.5], 10, {low: -5, high: 5})).toEqual({zero: 5, tops: [2.5]});
   expect(heightsOf([20], 10, {low: null, high: 5}).tops).toEqual([0]);
+});
+
+test('a line of values that differ by rounding alone is level', () => {
+  const mean = [0.0416666664, 0.0416666669, NaN, 0.0416666667];
+  const plot = linePlot([0, 1, 2, 3], mean, {width: 30, height: 10}, levelOf(mean));
+  expect(plot.dots.map(([, y]) => y)).toEqual([5, 5, 5]);
+  expect(plot.low).toBe(plot.high);
+  expect([levelOf([1, 1.0001]), levelOf([2, 2]), levelOf([NaN])]).toEqual([undefined, undefined, undefined]);
 });

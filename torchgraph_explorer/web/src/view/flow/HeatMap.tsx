@@ -8,6 +8,7 @@ import {correspondingSpan} from '../../flow/lining';
 import {cellAt, elementOf, elementText, flatPlace, isWithin, layoutMaps, nearestCell} from '../../flow/maps';
 import type {Cell, MapLayout} from '../../flow/maps';
 import {countOf, regionOf, spanOf, spanOfElement} from '../../flow/region';
+import {gradientOf} from '../../tensors/shade';
 import {box, eachCell, paint, placeIn, ring} from './paintMaps';
 import {brush, edit, isEditing, isLinked, isOneScale, isStrong, largest, leadOf, linedUp, liningOf, marked, pointed, select, show, spans, state, zoom} from './state';
 import type {Element, Maps, TensorFacts} from '../../flow/types';
@@ -38,6 +39,8 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
   const colours = followColours().value;
   const lead = leadOf(facts);
   const scale = isOneScale.value ? Math.max(0, ...state.value!.chain.map((name) => largest.value[name] ?? 0)) : Math.max(Math.abs(maps.low), Math.abs(maps.high));
+  // On one scale, a colour is one number everywhere.
+  const isSigned = isOneScale.value || maps.low < 0;
   const selected = state.value!.selection?.tensor === facts.name ? state.value!.selection.elements : [];
   const mark = marked.value?.tensor === facts.name ? marked.value.element : null;
   const hovered = pointed.value?.tensor === facts.name ? pointed.value.element : null;
@@ -48,7 +51,7 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
   useEffect(() => {
     const context = canvas.current?.getContext('2d');
     if (!context) return;
-    paint(context, layout, maps, {colours, scale});
+    paint(context, layout, maps, {colours, scale, isSigned});
     eachCell(layout, (cell) => {
       const value = matches?.values[placeIn(maps, cell)] ?? 0;
       if (matches !== null && isStrong(Math.abs(value), Math.max(Math.abs(matches.low), Math.abs(matches.high)))) {
@@ -165,6 +168,7 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
           onBlur={() => setAnchor(null)}
         />
       </div>
+      <Ramp size={scale} isSigned={isSigned} />
       <p class="flow-readout mono" aria-live="polite">
         {dragged !== null
           ? elementText(regionOf(facts.shape, lead, anchor!.map, dragged))
@@ -173,6 +177,22 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
             : '\u00a0'}
       </p>
     </>
+  );
+}
+
+const DIVERGING = [0, 1, 2, 3, 4].map((i) => `var(--div-${i})`);
+const SEQUENTIAL = [0, 1, 2, 3, 4].map((i) => `var(--seq-${i})`);
+
+/** What the colours stand for. */
+function Ramp({size, isSigned}: {size: number; isSigned: boolean}) {
+  if (!(size > 0)) return null;
+  const [low, high] = [formatNumber(isSigned ? -size : 0), formatNumber(size)];
+  return (
+    <span class="flow-ramp" role="img" aria-label={`Colours from ${low} to ${high}${isSigned ? ', zero in the middle' : ''}`}>
+      <span>{low}</span>
+      <i style={{background: gradientOf(isSigned ? DIVERGING : SEQUENTIAL, isSigned)}} />
+      <span>{high}</span>
+    </span>
   );
 }
 

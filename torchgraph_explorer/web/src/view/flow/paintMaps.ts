@@ -23,13 +23,14 @@ export function eachCell({maps, rows, columns, top, left}: MapLayout, visit: (ce
   for (let map = 0; map < maps; map++) for (let row = top; row < top + rows; row++) for (let column = left; column < left + columns; column++) visit({map, row, column});
 }
 
-export function paint(context: CanvasRenderingContext2D, layout: MapLayout, maps: Maps, {colours, scale}: {colours: Colours; scale: number}): void {
+export function paint(context: CanvasRenderingContext2D, layout: MapLayout, maps: Maps, {colours, scale, isSigned}: {colours: Colours; scale: number; isSigned: boolean}): void {
+  const table = isSigned ? colours.table : colours.sequential;
   context.clearRect(0, 0, layout.width, layout.height);
   const inset = layout.cell > 5 ? 1 : 0;
   eachCell(layout, (cell) => {
-    const step = stepOf(maps.values[placeIn(maps, cell)]!, scale);
+    const step = stepOf(maps.values[placeIn(maps, cell)]!, scale, isSigned);
     const {x, y} = placeOf(layout, cell);
-    const [r, g, b] = step < 0 ? [] : colours.table.subarray(step * 4, step * 4 + 3);
+    const [r, g, b] = step < 0 ? [] : table.subarray(step * 4, step * 4 + 3);
     context.fillStyle = step < 0 ? colours.nonfinite : `rgb(${r} ${g} ${b})`;
     context.fillRect(x, y, layout.cell - inset, layout.cell - inset);
   });

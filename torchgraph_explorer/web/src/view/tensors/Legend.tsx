@@ -7,9 +7,12 @@ import {lightRange} from '../../tensors/look';
 import type {Shape} from '../../tensors/look';
 import {product} from '../../tensors/request';
 import type {View} from '../../tensors/request';
-import {scaleOf} from '../../tensors/shade';
+import {gradientOf, rampOf, scaleOf} from '../../tensors/shade';
 import type {Rgb, ScaleChoice} from '../../tensors/shade';
 import {followInks} from './shades';
+
+/** Between a ramp's own stops, a bent one is not straight. */
+const LEGEND_STOPS = 17;
 
 interface LegendProps {
   view: View;
@@ -32,7 +35,7 @@ export function ValueLegend({view, look, scale}: LegendProps): JSX.Element | nul
       {bounds.low !== null && (look === 'heat' || look === 'bars') && (
         <span class="tensor-ramp" role="img" aria-label={rampText(scale, low, high, isSigned)}>
           <span>{scale === 'facet' ? 'least' : formatNumber(low)}</span>
-          <i style={{background: `linear-gradient(to right, ${ramp.map(cssOf).join(', ')})`}} />
+          <i style={{background: gradientOf(rampOf(ramp, LEGEND_STOPS).map(cssOf), isSigned)}} />
           <span>{scale === 'facet' ? 'largest' : formatNumber(high)}</span>
         </span>
       )}

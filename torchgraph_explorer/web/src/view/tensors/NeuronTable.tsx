@@ -13,7 +13,7 @@ import type {Kept} from '../../tensors/names';
 import {usePart} from './parts';
 import {MOST_ELEMENTS, product} from '../../tensors/request';
 import {isOpen, toggle} from './sections';
-import {shortest} from '../../tensors/shade';
+import {readable, shortest} from '../../tensors/shade';
 import * as store from './store';
 import {filterOf, orderOf} from '../../tensors/table';
 import type {Column} from '../../tensors/table';
@@ -135,9 +135,7 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
                   </button>
                 </th>
                 {columns.map(({name, values: of, dtype}) => (
-                  <td key={name} class={Number.isFinite(of[row]) ? '' : 'is-bad'}>
-                    {shortest(of[row] as number, dtype)}
-                  </td>
+                  <Cell key={name} value={of[row] as number} dtype={dtype} />
                 ))}
               </tr>
             ))}
@@ -145,6 +143,15 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
         </table>
       </div>
     </>
+  );
+}
+
+/** Its title has all digits. */
+function Cell({value, dtype}: {value: number; dtype: string}): JSX.Element {
+  return (
+    <td class={Number.isFinite(value) ? '' : 'is-bad'} title={shortest(value, dtype)}>
+      {readable(value, dtype)}
+    </td>
   );
 }
 
@@ -194,7 +201,7 @@ function Largest({part}: {part: TensorPart}): JSX.Element {
             {[...topIndex].slice(0, 100).map((at, i) => (
               <tr key={at}>
                 <th scope="row">[{indexOf(at, extent).map((one, dim) => one + (part.start[dim] as number)).join(', ')}]</th>
-                <td class={Number.isFinite(topValue[i]) ? '' : 'is-bad'}>{shortest(topValue[i] as number, part.dtype)}</td>
+                <Cell value={topValue[i] as number} dtype={part.dtype} />
               </tr>
             ))}
           </tbody>

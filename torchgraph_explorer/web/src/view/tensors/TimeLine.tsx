@@ -9,7 +9,7 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {Over} from '../../tensors/choice';
 import {Fold} from './Controls';
-import {linePlot, nearest} from '../../tensors/linePlot';
+import {levelOf, linePlot, nearest} from '../../tensors/linePlot';
 import {useLine} from './parts';
 import {isOpen, toggle} from './sections';
 import {product} from '../../tensors/request';
@@ -90,7 +90,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
   const pointed = useSignal<number | null>(null);
   const values = line.columns.get(column) as Float64Array;
   const places = over === 'steps' ? line.step : line.call;
-  const plot = linePlot(places, values, BOX);
+  const plot = linePlot(places, values, BOX, info.dtype === 'float64' ? undefined : levelOf(values));
   const here = over === 'steps' ? step : (info.call ?? 0);
   const at = pointed.value ?? places.indexOf(here);
   const choose = (i: number): void => {
