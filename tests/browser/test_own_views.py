@@ -112,6 +112,18 @@ def drawn(viewer: Viewer, name: str = "facts") -> FrameLocator:
     return viewer.page.frame_locator(f'iframe[title="View {name}"]')
 
 
+def test_a_view_that_could_not_be_fetched_is_drawn_as_soon_as_it_can_be(own: Viewer, kept: str) -> None:
+    own.open(kept, tensor=CONV, view="own", theme="light")
+    facts = drawn(own).locator("#facts")
+    expect(facts).to_have_text("10 conv (6, 8, 8) None light")
+    own.page.route("**/api/view?*", lambda route: route.fulfill(status=503, body="Service Unavailable"))
+    own.page.keyboard.press(",")
+    expect(own.page.get_by_role("status").filter(has_text="did not answer")).to_be_visible()
+    own.page.unroute("**/api/view?*")
+    expect(facts).to_have_text("8 conv (6, 8, 8) None light")
+    expect(own.page.get_by_text("did not answer")).to_have_count(0)
+
+
 def test_a_view_follows_the_selection_and_edits_of_its_file(own: Viewer, kept: str, digits: str, files: Path) -> None:
     own.open(kept, tensor=CONV, view="own", theme="light")
     facts = drawn(own).locator("#facts")

@@ -12,14 +12,22 @@ import * as shown from '../state/shown';
 import {Subject} from '../tensors/Selectors';
 import * as store from '../tensors/store';
 import {addressOf} from './address';
+import {RETRY_MS} from '../../api/errors';
+import {useFailures, useReconnection} from './failures';
 import {ownView} from './views';
 
 /** A slider that moves asks for its last position only. */
 const SETTLE_MS = 120;
 
 export function OwnView(): JSX.Element {
-  const again = useSignal(0);
-  const address = useMemo(() => computed(() => addressNow(again.value)), []).value;
+  const [again, attempt, isFailed] = [useSignal(0), useSignal(0), useSignal(false)];
+  const address = useMemo(() => computed(() => addressNow(again.value, attempt.value)), []).value;
+  const repeat = (): void => void (attempt.value += 1);
+  useReconnection(repeat);
+  useFailures('/api/view?', (hasFailed) => {
+    isFailed.value = hasFailed;
+    if (hasFailed) setTimeout(repeat, RETRY_MS);
+  });
   const {shown: source, isLate, onLoad} = useOneAtATime(address);
   const [kept, info] = [store.current.value, store.info.value];
   const name = ownView.value?.name ?? '';
@@ -29,7 +37,7 @@ export function OwnView(): JSX.Element {
         {kept !== null && info !== null && <Subject kept={kept} info={info} />}
         <span class="own-view-end">
           <span class="dim" role="status">
-            {isLate ? 'Drawing …' : ''}
+            {isFailed.value ? 'The server did not answer. Trying again …' : isLate ? 'Drawing …' : ''}
           </span>
           <button type="button" class="button" onClick={() => (again.value += 1)} title="Load its file, and what that imports, again">
             Run again
@@ -42,13 +50,13 @@ export function OwnView(): JSX.Element {
   );
 }
 
-function addressNow(again: number): string | null {
+function addressNow(again: number, attempt: number): string | null {
   const [view, model, data] = [ownView.value, shown.model.value, shown.data.value];
   if (view === null || model === null || data === null || !store.isKnown.value) return null;
   const {sample, pick, rank} = choices.tensors.value;
   const tensor = store.info.value;
   const step = tensor === null ? shown.step.value : store.step.value;
-  return addressOf({view, model: model.name, step, module: parseKey(choices.selected.value ?? '')?.module ?? null, tensor, sample, index: pick, rank, theme: isDark() ? 'dark' : 'light', again});
+  return addressOf({view, model: model.name, step, module: parseKey(choices.selected.value ?? '')?.module ?? null, tensor, sample, index: pick, rank, theme: isDark() ? 'dark' : 'light', again, attempt});
 }
 
 /**
