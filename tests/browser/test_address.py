@@ -97,6 +97,9 @@ def test_a_run_that_is_not_there_is_said_and_another_run_and_model_can_be_chosen
     expect(viewer.page.get_by_text("There is no run yesterday")).to_be_visible()
     expect(viewer.connection).to_have_text("Run not found")
     expect(viewer.page.get_by_text("Looking for findings")).to_have_count(0)
+    expect(viewer.button("Follow latest")).to_be_disabled()
+    for name in ("Network", "Compare"):
+        expect(viewer.page.get_by_text(name, exact=True)).to_have_count(0)
     viewer.choose("Run", digits)
     expect(viewer.node("stage2#0")).to_be_visible()
     expect_open(viewer, "DigitsNet")

@@ -72,9 +72,9 @@ export function App() {
 /** The page that was chosen. */
 function Columns() {
   const {isDocked} = arrangement.value;
+  if (isBlank.value) return <GraphPane />;
   if (choices.view.value === 'tensors' || choices.view.value === 'own') return <TensorsPage />;
   if (choices.view.value === 'network') return <NetworkPage />;
-  if (isBlank.value) return <GraphPane />;
   return (
     <>
       {isDocked.modules ? <DockedModules /> : <ModulesRail />}

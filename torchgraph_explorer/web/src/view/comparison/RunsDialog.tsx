@@ -12,14 +12,14 @@ import {giveFocus} from '../controls/focus';
 import {IconButton} from '../controls/Icon';
 import * as choices from '../state/choices';
 import {offeredRuns} from '../state/runFilter';
-import {runs as known} from '../state/runs';
+import {chosenRun, runs as known} from '../state/runs';
 import {RunChip} from './RunChip';
 import {change, chosenOthers, modelOf, toggleRun} from './state';
 
 export const isChoosingRuns = signal(false);
 
-/** There is something to compare with: another run, or another model. */
-export const canCompare = computed(() => (known.value ?? []).reduce((count, {models}) => count + models.length, 0) > 1);
+/** There is something to compare, and something to compare it with: another run, or another model. */
+export const canCompare = computed(() => chosenRun.value !== undefined && (known.value ?? []).reduce((count, {models}) => count + models.length, 0) > 1);
 
 export function chooseRuns(): void {
   isChoosingRuns.value = canCompare.value;

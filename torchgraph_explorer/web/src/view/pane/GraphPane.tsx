@@ -39,7 +39,7 @@ export function GraphPane() {
     <section class="graph-pane" aria-label="Graph">
       <div class="pane-bar">
         <MenuButton />
-        <ViewTabs />
+        {!isBlank.value && <ViewTabs />}
         {!isBlank.value && <GraphTools />}
       </div>
       <DivergenceLine />

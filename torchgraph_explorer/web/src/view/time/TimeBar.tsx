@@ -63,6 +63,7 @@ export function TimeBar() {
         type="button"
         class="button follow"
         aria-pressed={isFollowing}
+        disabled={frame === null}
         aria-label="Follow latest"
         title="Always show the latest step (L)"
         onClick={() => (choices.step.value = null)}
