@@ -63,21 +63,40 @@ def test_backspace_and_the_breadcrumb_lead_out_over_one_level_or_several(viewer:
     expect(viewer.node("stage2#0")).to_be_visible()
 
 
-def test_back_and_forward_lead_out_and_in_whatever_was_pinned_meanwhile(at_top: Viewer) -> None:
+def test_back_and_forward_lead_out_and_in_and_undo_and_redo_a_pin(at_top: Viewer) -> None:
     at_top.node("stage3#0").dblclick()
     expect_open(at_top, "DigitsNet", "stage3")
     at_top.page.go_back()
     expect_open(at_top, "DigitsNet")
     at_top.page.go_forward()
     expect_open(at_top, "DigitsNet", "stage3")
-    at_top.node("stage3.1#0").dblclick()
-    at_top.node("stage3.1.conv1#0").click()
+    at_top.node("stage3.1#0").click()
     at_top.page.keyboard.press("p")
     expect(at_top.page).to_have_url(re.compile("pin="))
-    for go, names in (("back", ["stage3"]), ("back", []), ("forward", ["stage3"]), ("forward", ["stage3", "stage3.1"])):
+    at_top.node("stage3.1#0").dblclick()
+    panel = at_top.panel("stage3.1#0")
+    for go, names, panels in (
+        ("back", ["stage3"], 1),
+        ("back", ["stage3"], 0),
+        ("back", [], 0),
+        ("forward", ["stage3"], 0),
+        ("forward", ["stage3"], 1),
+        ("forward", ["stage3", "stage3.1"], 1),
+    ):
         getattr(at_top.page, f"go_{go}")()
         expect_open(at_top, "DigitsNet", *names)
-        expect(at_top.panel("stage3.1.conv1#0")).to_be_visible()
+        expect(panel).to_have_count(panels)
+
+
+def test_the_model_itself_is_found_as_the_whole_of_what_is_open(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits, inside="stage2#0", selected="stage2.0#0")
+    expect_open(viewer, "DigitsNet", "stage2")
+    viewer.page.get_by_role("treeitem", name="DigitsNet").click()
+    expect_open(viewer, "DigitsNet")
+    expect(viewer.node("stage2#0")).to_be_visible()
+    expect(viewer.page.get_by_label("Facts").get_by_role("heading", name="DigitsNet")).to_be_visible()
+    viewer.node("stage3#0").dblclick()
+    expect_open(viewer, "DigitsNet", "stage3")
 
 
 FOUND = {

@@ -111,6 +111,37 @@ def test_a_cell_tells_module_step_and_value_and_leads_there(shown: Viewer, logdi
     expect(picture(shown)).to_have_count(0)
 
 
+def test_looking_around_shows_one_panel_which_back_undoes_and_a_pin_keeps(viewer: Viewer, digits: str) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 800})
+    viewer.open(digits)
+    expect(picture(viewer).locator("canvas")).to_have_attribute("style", re.compile("width"))
+    panels = viewer.page.locator("[data-pin]")
+    seen = []
+    for row in (3, 14):
+        picture(viewer).click(position=place(viewer, row, 10, rows=37, steps=40))
+        expect(panels).to_have_count(1)
+        expect_soon(lambda: check_beside(panels, picture(viewer)))
+        seen.append(panels.get_attribute("data-pin"))
+    assert seen[0] != seen[1]
+    viewer.page.go_back()
+    expect(panels).to_have_attribute("data-pin", str(seen[0]))
+    viewer.page.go_forward()
+    expect(panels).to_have_attribute("data-pin", str(seen[1]))
+    viewer.button("Keep the panel of").click()
+    picture(viewer).click(position=place(viewer, 3, 10, rows=37, steps=40))
+    expect(panels).to_have_count(2)
+
+
+def check_beside(panel: Locator, xray: Locator) -> None:
+    """All of both is in the window."""
+    one, other = panel.bounding_box(), xray.bounding_box()
+    assert one is not None
+    assert other is not None
+    assert other["x"] > 300
+    assert other["x"] + other["width"] <= one["x"]
+    assert one["x"] + one["width"] <= 1280
+
+
 def test_why_there_is_no_picture_is_told_until_there_is_one(viewer: Viewer, digits: str) -> None:
     viewer.page.route("**/api/xray*", lambda route: route.fulfill(status=503, json={"error": "Busy."}))
     viewer.open(digits)

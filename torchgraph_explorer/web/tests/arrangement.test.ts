@@ -5,7 +5,7 @@ import {arrange, RAIL_PX} from '../src/view/layout/arrangement';
 import type {Screen} from '../src/view/layout/arrangement';
 
 function screen(width: number, height: number, more: Partial<Screen> = {}): Screen {
-  return {width, height, hidden: [], pins: 0, modulesWidth: 248, panelsShare: 0.52, ...more};
+  return {width, height, hidden: [], pins: 0, columns: more.pins ?? 0, modulesWidth: 248, panelsShare: 0, ...more};
 }
 
 function docked(one: Screen): Part[] {
@@ -48,6 +48,14 @@ describe('what stands beside the graph', () => {
         }
       }
     }
+  });
+
+  test('shows the x-ray and a panel beside each other at 1280 pixels, unless the user set another width', () => {
+    const one = {pins: 1, columns: 2};
+    expect(arrange(screen(1280, 800, one)).panelsWidth).toBe(608);
+    expect(graphWidth(screen(1280, 800, one))).toBe(424);
+    expect(arrange(screen(1280, 800, {...one, panelsShare: 0.4})).panelsWidth).toBeCloseTo(412.8);
+    expect(graphWidth(screen(1024, 800, one))).toBe(300);
   });
 
   test('does not depend on what was put away, which can be brought back', () => {

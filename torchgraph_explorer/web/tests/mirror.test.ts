@@ -57,6 +57,7 @@ async function opened(hash: string) {
     entries,
     choose: (inside: string) => settle(() => (store.insideKey.value = inside)),
     pin: () => settle(() => store.pin('x#0')),
+    look: (key: string) => settle(() => store.pinInPassing(key)),
     set: (change: (chosen: typeof store) => void) => settle(() => change(store)),
     shown: () => ({inside: store.insideKey.value, pins: store.pins.value.length, run: store.run.value}),
   };
@@ -69,44 +70,62 @@ afterEach(() => {
 });
 
 describe('back and forward', () => {
-  test('lead out of and into calls by one press each, whatever was pinned meanwhile', async () => {
+  test('lead out of and into calls, and undo and redo pins, by one press each', async () => {
     const {entries, choose, pin, shown} = await opened('');
     choose('a#0');
-    choose('a.b#0');
     pin();
-    const seen = [-1, -1, 1, 1].map((by) => {
+    choose('a.b#0');
+    const seen = [-1, -1, -1, 1, 1, 1].map((by) => {
       entries.go(by);
-      return shown().inside;
+      return [shown().inside, shown().pins];
     });
-    expect(seen).toEqual(['a#0', null, 'a#0', 'a.b#0']);
-    expect([entries.count, shown().pins]).toEqual([3, 1]);
+    const [out, [a, withPin, ab]] = [[null, 0], [['a#0', 0], ['a#0', 1], ['a.b#0', 1]]] as const;
+    expect(seen).toEqual([withPin, a, out, a, withPin, ab]);
+    expect(entries.count).toBe(4);
   });
 
-  test('keep a pin when they lead back to a link that said all there was', async () => {
-    const {entries, choose, pin, shown} = await opened('#run=r&model=m');
-    choose('a#0');
-    pin();
+  test('lead to the panel that was looked at before, and past the calls that were chosen in it', async () => {
+    const {entries, look, set} = await opened('#run=r&model=m');
+    look('a#0');
+    set(({changePin}) => changePin('a#0', {key: 'a#7'}));
+    look('b#0');
     entries.go(-1);
-    expect(shown()).toEqual({inside: null, pins: 1, run: 'r'});
-    expect(entries.hash).toContain('pin=');
+    expect(entries.hash).toContain('pin=0%7E.a%237');
+    entries.go(-1);
+    expect(entries.hash).not.toContain('pin=');
+    expect(entries.count).toBe(3);
+  });
+
+  test('take what is chosen on the way to a place for one move', async () => {
+    const {entries, set} = await opened('');
+    set(({finding, isOnTheWay, pinInPassing, insideKey}) => {
+      isOnTheWay.value = true;
+      finding.value = 'f';
+      vi.advanceTimersByTime(500); // while the graph of the step is fetched
+      pinInPassing('a#0');
+      insideKey.value = 'a#0';
+      isOnTheWay.value = false;
+    });
+    expect(entries.count).toBe(2);
+    entries.go(-1);
+    expect(entries.hash).toBe('');
   });
 });
 
 test('back leads to the page, the model and the run of before, and the first run that is shown is no entry', async () => {
-  const {entries, pin, set} = await opened('');
+  const {entries, set} = await opened('');
   set(({run, model}) => ((run.value = 'first'), (model.value = 'net')));
   expect(entries.count).toBe(1);
   set(({view}) => (view.value = 'tensors'));
   set(({run}) => (run.value = 'second'));
-  pin();
   set(({model}) => (model.value = 'head'));
   const seen = [-1, -1, -1].map((by) => {
     entries.go(by);
     let text = '';
-    set(({run, model, view, pins}) => (text = [run.value, model.value, view.value, pins.value.length].join(' ')));
+    set(({run, model, view}) => (text = [run.value, model.value, view.value].join(' ')));
     return text;
   });
-  expect(seen).toEqual(['second net tensors 1', 'first net tensors 1', 'first net graph 1']);
+  expect(seen).toEqual(['second net tensors', 'first net tensors', 'first net graph']);
   expect(entries.count).toBe(4);
 });
 
@@ -120,5 +139,5 @@ test('an address that is typed into an open page is followed in full, and so is 
   expect(shown()).toEqual({inside: 'b#0', pins: 0, run: 's'});
   entries.go(-1);
   expect(shown()).toEqual({inside: 'a#0', pins: 1, run: 'r'});
-  expect(entries.count).toBe(3);
+  expect(entries.count).toBe(4);
 });

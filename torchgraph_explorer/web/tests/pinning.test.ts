@@ -9,12 +9,12 @@ async function view(size: keyof typeof SIZES) {
   vi.stubGlobal('window', SIZES[size]);
   vi.stubGlobal('document', {documentElement: {dataset: {}}});
   vi.stubGlobal('localStorage', {getItem: () => null, setItem: () => undefined});
-  const [{togglePin}, {isShown, toggle}, {pins}] = await Promise.all([
+  const [{togglePin, lookAtNode}, {isShown, toggle}, {pins}] = await Promise.all([
     import('../src/view/pinning'),
     import('../src/view/layout/sides'),
     import('../src/view/state/choices'),
   ]);
-  return {togglePin, isShown, toggle, pins};
+  return {togglePin, lookAtNode, isShown, toggle, pins};
 }
 
 afterEach(() => void vi.unstubAllGlobals());
@@ -39,4 +39,21 @@ test('unpinning leaves panels put away', async () => {
   toggle('panels');
   togglePin('stem#0');
   expect(isShown('panels')).toBe(false);
+});
+
+test('looks around take the place of each other, and leave what was pinned', async () => {
+  const {togglePin, lookAtNode, pins} = await view('wide');
+  togglePin('stem#0');
+  for (const key of ['a#0', 'b#0', 'stem#0', 'c#0']) lookAtNode(key);
+  expect(pins.value.map(({key, colour}) => [key, colour])).toEqual([['stem#0', 0], ['c#0', 1]]);
+});
+
+test('what was looked at is kept by pinning it', async () => {
+  const {togglePin, lookAtNode, pins} = await view('wide');
+  lookAtNode('a#0');
+  togglePin('a#0');
+  lookAtNode('b#0');
+  expect(pins.value.map(({key}) => key)).toEqual(['a#0', 'b#0']);
+  togglePin('a#0');
+  expect(pins.value.map(({key}) => key)).toEqual(['b#0']);
 });

@@ -5,7 +5,7 @@ import type {NodeKey} from '../graph/keys';
 import {nodeIndex} from './pane/scene';
 import * as choices from './state/choices';
 import * as shown from './state/shown';
-import {pinNode} from './pinning';
+import {lookAtNode} from './pinning';
 
 let stop: () => void = () => undefined;
 
@@ -20,6 +20,7 @@ export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => 
     choices.view.value = 'graph';
     choices.graphChoice.value = null;
     choices.step.value = step;
+    choices.isOnTheWay.value = true;
   });
   const asked = place();
   let isDone = false;
@@ -29,11 +30,16 @@ export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => 
     if (isDone || !(isOther || isThere)) return;
     isDone = true;
     queueMicrotask(() => stop());
-    if (isOther) return;
     const key = keys.find((one) => nodeIndex.value.has(one));
-    queueMicrotask(() => (key === undefined ? orElse() : batch(() => (pinNode(key), choices.find(key)))));
+    queueMicrotask(() => batch(() => (isOther || arrive(key, orElse), (choices.isOnTheWay.value = false))));
   });
   stop = dispose;
+}
+
+function arrive(key: NodeKey | undefined, orElse: () => void): void {
+  if (key === undefined) return orElse();
+  lookAtNode(key);
+  choices.find(key);
 }
 
 /** Tells one record from another, and where in it one looks: who has gone elsewhere meanwhile is not led away from there. */

@@ -92,7 +92,7 @@ export function goToSeries({module, call}: Pick<ComparedSeries, 'module' | 'call
   if (step !== null) choices.step.value = step;
   const key = keyOfModule(module, call);
   if (key === null) return;
-  choices.pin(key);
+  choices.pinInPassing(key);
   choices.find(key);
 }
 

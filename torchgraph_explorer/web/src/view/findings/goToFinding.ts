@@ -5,7 +5,7 @@ import type {Finding} from '../../api/types';
 import {findingKey} from '../../findings/names';
 import {goToPlace} from '../goToPlace';
 import {reveal} from '../layout/sides';
-import {pinNode} from '../pinning';
+import {lookAtNode} from '../pinning';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {keysOfFinding} from './found';
@@ -25,7 +25,7 @@ export function goToFinding(finding: Finding): void {
 /** A module that is not called at the step is in the tree alone, and its parameters in the panel. */
 function showUncalled(key: string): void {
   batch(() => {
-    pinNode(key);
+    lookAtNode(key);
     choices.selected.value = key;
   });
 }

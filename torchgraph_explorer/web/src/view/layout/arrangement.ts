@@ -9,9 +9,11 @@ export interface Screen {
   /** What the user has put away. */
   hidden: readonly Part[];
   pins: number;
+  /** What the panels show beside each other: pins, the x-ray, the scalars, other runs. */
+  columns: number;
   /** Of the modules, as the user has set it, in pixels. */
   modulesWidth: number;
-  /** Of the panels, as the user has set it, as a share of what the modules leave. */
+  /** Of the panels, as the user has set it, as a share of what the modules leave; 0 before that. */
   panelsShare: number;
 }
 
@@ -32,6 +34,9 @@ export const RAIL_PX = 22;
 const LEAST_GRAPH = 300;
 const LEAST_PANELS = 264;
 const EMPTY_PANELS = 248;
+const USUAL_SHARE = 0.52;
+/** Two columns beside each other, with the gaps around them. */
+const TWO_COLUMNS = 2 * 292 + 3 * 8;
 /** Panels without pins show the x-ray; they stand there only where much room is left. */
 const AMPLE_GRAPH = 640;
 const SMALL = {width: 600, height: 420};
@@ -80,9 +85,11 @@ function panelsHaveRoom({width, pins, modulesWidth}: Screen): boolean {
   return pins > 0 ? width - RAIL_PX - LEAST_PANELS >= LEAST_GRAPH : width - modulesWidth - EMPTY_PANELS >= AMPLE_GRAPH;
 }
 
-function dockedPanels({width, pins, panelsShare}: Screen, left: number): number {
-  if (pins === 0) return Math.max(EMPTY_PANELS, Math.min(panelsShare * (width - left), width - left - AMPLE_GRAPH));
-  return Math.max(LEAST_PANELS, Math.min(panelsShare * (width - left), width - left - LEAST_GRAPH));
+function dockedPanels({width, pins, columns, panelsShare}: Screen, left: number): number {
+  const room = width - left;
+  const wanted = panelsShare > 0 ? panelsShare * room : Math.max(USUAL_SHARE * room, columns > 1 ? TWO_COLUMNS : 0);
+  if (pins === 0) return Math.max(EMPTY_PANELS, Math.min(wanted, room - AMPLE_GRAPH));
+  return Math.max(LEAST_PANELS, Math.min(wanted, room - LEAST_GRAPH));
 }
 
 /** The width of panels that lie over the graph. The x-ray, which they show without pins, takes what it needs. */

@@ -10,9 +10,9 @@ import type {Arrangement} from './arrangement';
 import {isCompared} from '../../comparison/choice';
 import {remembered} from '../controls/Splitter';
 
-/** As the user has set them. */
+/** As the user has set them; a share of 0 is that of the arrangement. */
 export const modulesWidth = remembered('sidebar', 248);
-export const panelsShare = remembered('panels', 0.52);
+export const panelsShare = remembered('panels', 0);
 
 export const windowSize = signal({width: window.innerWidth, height: window.innerHeight});
 
@@ -22,15 +22,17 @@ export function measureWindow(): void {
   if (width > 0 && height > 0) windowSize.value = {width, height};
 }
 
-export const arrangement: ReadonlySignal<Arrangement> = computed(() =>
-  arrange({
+export const arrangement: ReadonlySignal<Arrangement> = computed(() => {
+  const pins = choices.pins.value.length + (choices.scalars.value === true ? 1 : 0) + (isCompared(choices.comparison.value) ? 1 : 0);
+  return arrange({
     ...windowSize.value,
     hidden: choices.hidden.value,
-    pins: choices.pins.value.length + (choices.scalars.value === true ? 1 : 0) + (isCompared(choices.comparison.value) ? 1 : 0),
+    pins,
+    columns: pins + (choices.xray.value === true ? 1 : 0),
     modulesWidth: modulesWidth.value,
     panelsShare: panelsShare.value,
-  }),
-);
+  });
+});
 
 /** A page that is looked at in a small panel, as in W&B, opens with the x-ray. */
 const opened = signal<Part | null>(document.documentElement.dataset['opens'] === 'panels' ? 'panels' : null);

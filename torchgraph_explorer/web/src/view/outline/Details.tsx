@@ -68,7 +68,7 @@ function CallDetails({graph, index, nodeKey}: {graph: ModuleGraph; index: number
 }
 
 function Head({title, subtitle, nodeKey}: {title: string; subtitle: string; nodeKey: NodeKey}) {
-  const isPinned = choices.isPinned(nodeKey);
+  const [isPinned, isKept] = [choices.isPinned(nodeKey), choices.isKept(nodeKey)];
   return (
     <header class="details-head">
       <div>
@@ -77,8 +77,8 @@ function Head({title, subtitle, nodeKey}: {title: string; subtitle: string; node
       </div>
       <IconButton
         icon="pin"
-        label={isPinned ? 'Unpin (P)' : 'Pin: show its histograms (P)'}
-        isPressed={isPinned}
+        label={isKept ? 'Unpin (P)' : isPinned ? 'Keep its panel (P)' : 'Pin: show its histograms (P)'}
+        isPressed={isKept}
         onPress={() => togglePin(nodeKey)}
       />
     </header>

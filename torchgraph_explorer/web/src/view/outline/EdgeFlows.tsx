@@ -5,10 +5,10 @@ import {edgeName, endsOf, flowText} from '../../graph/edges';
 import type {NodeKey} from '../../graph/keys';
 import {areFlowsKnown, edgesOnShow, flowAt} from '../pane/flows';
 import {nodeIndex} from '../pane/scene';
-import * as choices from '../state/choices';
+import {lookAtNode} from '../pinning';
 import * as shown from '../state/shown';
 
-/** Each row's name pins the edge's series. */
+/** Each row's name shows the edge's series. */
 export function EdgeFlows({graph, nodeKey}: {graph: ModuleGraph; nodeKey: NodeKey}) {
   const node = nodeIndex.value.get(nodeKey);
   const touches = ({source, target, gradient}: Edge): boolean => gradient && (source === node || target === node);
@@ -36,7 +36,7 @@ function EdgeRow({graph, edgeKey, edge}: {graph: ModuleGraph; edgeKey: NodeKey; 
         {flow.kind === 'missing' ? (
           name
         ) : (
-          <button type="button" title="Show it over time" onClick={() => choices.pin(edgeKey)}>
+          <button type="button" title="Show it over time" onClick={() => lookAtNode(edgeKey)}>
             {name}
           </button>
         )}

@@ -16,6 +16,7 @@ import {wiresOf} from '../../graph/wires';
 import {nodeKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import {openCall} from '../state/navigate';
+import {lookAtNode} from '../pinning';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {attachCamera, detail, sight} from './camera';
@@ -233,7 +234,7 @@ function EdgeTarget({scene: {graph}, placed}: {scene: Scene; placed: PlacedEdge}
       data-edge={key}
       onPointerEnter={(event) => hoverAt(key, event)}
       onPointerLeave={() => hover(null, null)}
-      onClick={() => choices.pin(key)}
+      onClick={() => lookAtNode(key)}
     />
   );
 }

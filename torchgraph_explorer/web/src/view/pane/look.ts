@@ -14,7 +14,7 @@ import {nodeIndex, scene} from './scene';
 import type {Scene} from './scene';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {goTo} from '../state/navigate';
+import {goTo, isWhole} from '../state/navigate';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {Camera} from './camera';
@@ -72,8 +72,10 @@ function look(eye: Camera, now: Scene, key: NodeKey, isSmooth: boolean): void {
     show(eye, now, placed, isSmooth);
     choices.wanted.value = null;
     choices.selected.value = key;
-  } else if (node === undefined) choices.wanted.value = null;
-  else goTo(key);
+  } else {
+    if (node === undefined || isWhole(key)) choices.wanted.value = null;
+    if (node !== undefined) goTo(key);
+  }
 }
 
 /** Frames the drawing for a node; nothing moves where the node is in sight and can be read. */

@@ -11,7 +11,8 @@ import {LEAST_CALLS, turnText} from '../../graph/folds';
 import {parseKey} from '../../graph/keys';
 import {seriesOfNode, type NodeSeries} from '../../model/series';
 import {TurnSlider} from '../controls/TurnSlider';
-import {changePin, find, unpin, type Pin} from '../state/choices';
+import {Icon} from '../controls/Icon';
+import {changePin, find, pin, unpin, type Pin} from '../state/choices';
 import * as shown from '../state/shown';
 import {makeWay} from '../layout/sides';
 import {FindingCard} from '../findings/FindingCard';
@@ -49,6 +50,7 @@ export function Column({pin, model, setting}: ColumnProps): JSX.Element {
       style={{'--pin': `var(--pin-${pin.colour})`}}
       aria-label={`Panel of ${subject.title} ${subject.call}`.trim()}
       data-pin={pin.key}
+      data-passing={pin.isPassing || undefined}
     >
       <Header pin={pin} subject={subject} />
       {calls.length >= LEAST_CALLS && <Calls pin={pin} calls={calls} title={subject.title} />}
@@ -105,7 +107,7 @@ function goTo(key: Pin['key']): void {
   find(endsOf(key)?.[1] ?? key);
 }
 
-function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject: Subject}): JSX.Element {
+function Header({pin: {key, isPassing}, subject: {title, call, detail}}: {pin: Pin; subject: Subject}): JSX.Element {
   const name = `${title} ${call}`.trim();
   return (
     <header class="panel-header">
@@ -117,6 +119,11 @@ function Header({pin: {key}, subject: {title, call, detail}}: {pin: Pin; subject
         {call && <span class="panel-call">{call}</span>}
         <span class="panel-class">{detail}</span>
       </h2>
+      {isPassing && (
+        <button type="button" class="panel-button" aria-label={`Keep the panel of ${name}`} title="Keep this panel: the next look takes its place" onClick={() => pin(key)}>
+          <Icon name="pin" />
+        </button>
+      )}
       <button type="button" class="panel-button" aria-label={`Find ${name} in the graph`} title="Find in graph" onClick={() => goTo(key)}>
         <svg viewBox="0 0 16 16" aria-hidden="true">
           <circle cx="8" cy="8" r="4.5" />

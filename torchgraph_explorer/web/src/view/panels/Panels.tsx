@@ -59,13 +59,14 @@ export function Panels(): JSX.Element {
 
 /** Brings the column of a node into sight when it is pinned, and the one that tells the chosen finding. */
 function useColumnInSight(columns: RefObject<HTMLDivElement>, pins: readonly Pin[]): void {
-  const before = useRef(pins.length);
+  const before = useRef(pins);
   const finding = panelOfChosen.value === null ? null : choices.finding.value;
   useEffect(() => {
-    const isAdded = pins.length > before.current;
-    before.current = pins.length;
-    if (isAdded) bringIntoSight(columns.current, pins.at(-1)!.key);
-  }, [pins.length]);
+    const known = new Set(before.current.map(nameOf));
+    const added = pins.find((pin) => !known.has(nameOf(pin)));
+    before.current = pins;
+    if (added) bringIntoSight(columns.current, added.key);
+  }, [pins]);
   useEffect(() => {
     if (finding === null) return;
     bringIntoSight(columns.current, panelOfChosen.value!)?.querySelector('.panel-body')?.scrollTo({top: 0});
@@ -84,8 +85,12 @@ function bringIntoSight(pane: HTMLDivElement | null, key: string): HTMLElement |
 
 /** What tells columns apart: not the call that is shown, since one may choose another in its column. */
 function columnNames(pins: readonly Pin[]): Map<Pin, string> {
-  const names = pins.map((pin) => `${pin.colour} ${parseKey(pin.key)?.module ?? pin.key}`);
+  const names = pins.map(nameOf);
   return new Map(pins.map((pin, at) => [pin, names.indexOf(names[at]!) === at ? names[at]! : pin.key]));
+}
+
+function nameOf({colour, key}: Pin): string {
+  return `${colour} ${parseKey(key)?.module ?? key}`;
 }
 
 function Empty(): JSX.Element {

@@ -74,7 +74,7 @@ export function encode(choices: Choices): string {
     if (choices[name] !== null) query.set(name, choices[name]);
   }
   if (choices.graph !== null) query.set('graph', String(choices.graph));
-  for (const {key, colour, isOfAll} of choices.pins) query.append('pin', `${colour}${isOfAll ? '*' : ''}.${key}`);
+  for (const {key, colour, isOfAll, isPassing} of choices.pins) query.append('pin', `${colour}${isOfAll ? '*' : ''}${isPassing ? '~' : ''}.${key}`);
   for (const [key, call] of Object.entries(choices.chosenCalls)) if (call > 0) query.append('turn', `${call}.${key}`);
   if (choices.areCallsSingle) query.set('calls', 'single');
   for (const key of choices.stacked) query.append('stack', key);
@@ -135,8 +135,9 @@ function claimIn(text: string | null): boolean | null {
 }
 
 function pinOf(text: string): Pin[] {
-  const match = /^([0-7])(\*?)\.(.+)$/s.exec(text);
-  return match ? [{colour: Number(match[1]), key: match[3] as string, ...(match[2] === '*' ? {isOfAll: true} : {})}] : [];
+  const [, colour, all, passing, key] = /^([0-7])(\*?)(~?)\.(.+)$/s.exec(text) ?? [];
+  if (key === undefined) return [];
+  return [{colour: Number(colour), key, ...(all ? {isOfAll: true} : {}), ...(passing ? {isPassing: true} : {})}];
 }
 
 function turnOf(text: string): [string, number][] {

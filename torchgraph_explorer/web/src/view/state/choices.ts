@@ -19,6 +19,8 @@ export interface Pin {
   colour: number;
   /** Its panel shows all calls of its module, at the step on show, and not one of them over the steps. */
   isOfAll?: boolean;
+  /** It was opened by a look around, and the next look takes its place. */
+  isPassing?: boolean;
 }
 
 const PIN_COLOURS = 8;
@@ -83,6 +85,9 @@ export const pointedStep: Signal<number | null> = signal(null);
 /** The node that someone asked to see. The graph pane answers: opens its parent's inside, selects and centres it. */
 export const wanted: Signal<{key: NodeKey} | null> = signal(null);
 
+/** A place was asked for that is not on show yet: what is chosen on the way to it is one move. */
+export const isOnTheWay: Signal<boolean> = signal(false);
+
 /** Finds a node again: shows, selects and centres it in the graph, whatever is open now. */
 export function find(key: NodeKey): void {
   view.value = 'graph';
@@ -93,12 +98,23 @@ export function setChart(choice: Partial<ChartOptions>): void {
   chartChoice.value = {...chartChoice.value, ...choice};
 }
 
-/** Opens a panel for the node, with the first colour that is free; does nothing when it has one. */
+/** Opens a panel for the node, with the first colour that is free; one that it has by a look around is kept. */
 export function pin(key: NodeKey): void {
+  if (isPinned(key)) return changePin(key, {isPassing: false});
+  pins.value = [...pins.value, {key, colour: freeColour()}];
+}
+
+/** Opens a panel for the node in place of the one that was looked at before; does nothing when it has one. */
+export function pinInPassing(key: NodeKey): void {
   if (isPinned(key)) return;
+  const before = pins.value.find(({isPassing}) => isPassing);
+  const next: Pin = {key, colour: before?.colour ?? freeColour(), isPassing: true};
+  pins.value = before ? pins.value.map((one) => (one === before ? next : one)) : [...pins.value, next];
+}
+
+function freeColour(): number {
   const taken = new Set(pins.value.map(({colour}) => colour));
-  const free = [...Array(PIN_COLOURS).keys()].find((colour) => !taken.has(colour));
-  pins.value = [...pins.value, {key, colour: free ?? pins.value.length % PIN_COLOURS}];
+  return [...Array(PIN_COLOURS).keys()].find((colour) => !taken.has(colour)) ?? pins.value.length % PIN_COLOURS;
 }
 
 export function unpin(key: NodeKey): void {
@@ -113,4 +129,9 @@ export function changePin(key: NodeKey, change: Partial<Pin>): void {
 
 export function isPinned(key: NodeKey): boolean {
   return pins.value.some((one) => one.key === key);
+}
+
+/** It has a panel that no look around takes away. */
+export function isKept(key: NodeKey): boolean {
+  return pins.value.some((one) => one.key === key && !one.isPassing);
 }

@@ -4,9 +4,11 @@ import {batch, effect} from '@preact/signals';
 import {tellHost} from '../../host/tensorboard';
 import {changedOptions, decode, encode} from './address';
 import type {Choices} from './address';
+import type {NodeKey} from '../../graph/keys';
 import * as chosen from './choices';
 
 const SETTLE_MS = 150;
+const LONGEST_WAY_MS = 2000;
 
 /** Reads the address once and from then on mirrors what is chosen. Going elsewhere (see `Place`) makes an entry in the history. */
 export function startMirror(): void {
@@ -14,37 +16,51 @@ export function startMirror(): void {
   let visit: unknown = history.state ?? newVisit();
   let here = placeOf(choices());
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let isElsewhere = false;
   put(location.href, 'replaceState', visit);
   window.addEventListener('popstate', ({state}) => {
     const wanted = decode(location.hash);
     const isOfVisit = state === visit;
     visit = state ?? newVisit();
     here = placeOf(wanted); // which has its entry
+    isElsewhere = false;
     (isOfVisit ? lead : adopt)(wanted);
     write(encode(choices()), 'replaceState', visit);
   });
   effect(() => {
     const now = choices();
     const fragment = encode(now);
-    const isElsewhere = hasMoved(here, now);
+    isElsewhere ||= hasMoved(here, placeOf(now));
     here = placeOf(now);
     clearTimeout(timer);
-    if (isElsewhere) write(fragment, 'pushState', visit);
-    else timer = setTimeout(() => write(fragment, 'replaceState', visit), SETTLE_MS);
+    const settled = (): void => {
+      write(fragment, isElsewhere ? 'pushState' : 'replaceState', visit);
+      isElsewhere = false;
+    };
+    // One press can choose several things one after the other, which are one entry.
+    timer = setTimeout(settled, chosen.isOnTheWay.value ? LONGEST_WAY_MS : isElsewhere ? 0 : SETTLE_MS);
   });
 }
 
-/** Where one is: a call that is open, of a model of a run, or another page of that. */
-type Place = Pick<Choices, 'run' | 'model' | 'view' | 'inside'>;
+/** Where one is: a call that is open, of a model of a run, or another page of that; the panels and the finding beside it. */
+interface Place extends Pick<Choices, 'run' | 'model' | 'view' | 'inside' | 'finding'> {
+  panels: string;
+}
 
-function placeOf({run, model, view, inside}: Choices): Place {
-  return {run, model, view, inside};
+function placeOf({run, model, view, inside, finding, pins}: Choices): Place {
+  return {run, model, view, inside, finding, panels: JSON.stringify(pins.map(({key}) => nodeOf(key)).sort())};
+}
+
+/** Which call of it a panel shows is chosen by a slider, whose moves are no entries. */
+function nodeOf(key: NodeKey): string {
+  return key.replace(/#\d+/, '');
 }
 
 /** The user has gone elsewhere. The first run and model are not chosen by the user. */
 function hasMoved(before: Place, now: Place): boolean {
-  const {run, model, view, inside} = before;
-  return inside !== now.inside || view !== now.view || (run !== null && run !== now.run) || (model !== null && model !== now.model);
+  const {run, model} = before;
+  const isOther = (['view', 'inside', 'finding', 'panels'] as const).some((name) => before[name] !== now[name]);
+  return isOther || (run !== null && run !== now.run) || (model !== null && model !== now.model);
 }
 
 /** What marks all entries since an address was typed in or followed. That one has no mark at first. */
@@ -65,8 +81,8 @@ function put(address: string, how: 'pushState' | 'replaceState', visit: unknown)
   }
 }
 
-/** Back and forward lead to other places; within a visit they do not undo pins or options. */
-function lead({run, model, graph, optimizer, view, inside, selected}: Choices): void {
+/** Back and forward lead to other places, and undo pins; within a visit they do not undo options. */
+function lead({run, model, graph, optimizer, view, inside, selected, pins, finding}: Choices): void {
   const isOfOther = run !== chosen.run.value || model !== chosen.model.value;
   batch(() => {
     if (isOfOther) {
@@ -78,6 +94,8 @@ function lead({run, model, graph, optimizer, view, inside, selected}: Choices): 
     chosen.view.value = view;
     chosen.insideKey.value = inside;
     chosen.selected.value = selected;
+    chosen.pins.value = pins;
+    chosen.finding.value = finding;
   });
 }
 

@@ -15,7 +15,19 @@ function parentOf(graph: ModuleGraph, calls: ReadonlyMap<NodeKey, number>, key: 
   if (!parsed) return undefined;
   const call = calls.get(`${parsed.module}#${parsed.call}`);
   if (call === undefined) return undefined;
-  return parsed.kind === 'call' ? (graph.calls[call]?.parent ?? null) : call;
+  if (parsed.kind !== 'call' || isPassedOver(graph, call)) return call;
+  return graph.calls[call]?.parent ?? null;
+}
+
+/** The model's only call, which has an inside: that shows more of it than the top, where it stands alone. */
+function isPassedOver({calls}: ModuleGraph, call: number): boolean {
+  return calls[call]?.parent === null && isAlone.value && calls.some(({parent}) => parent === call);
+}
+
+/** Its place is the whole of what is open: it is no node there. */
+export function isWhole(key: NodeKey): boolean {
+  const [graph, call] = [shown.graph.value, shown.callIndex.value.get(key)];
+  return graph !== null && call !== undefined && isPassedOver(graph, call);
 }
 
 /** Opens the inside of a call; null is the top. What was asked for before, and is still to come, is no longer wanted. */

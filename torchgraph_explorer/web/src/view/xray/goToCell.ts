@@ -2,13 +2,13 @@
 
 import {batch} from '@preact/signals';
 import {goToPlace} from '../goToPlace';
-import {pinNode} from '../pinning';
+import {lookAtNode} from '../pinning';
 import * as choices from '../state/choices';
 import {keepXray} from './shownXray';
 
-/** Chooses the step, selects the module's first call, and pins it. */
+/** Chooses the step, selects the module's first call, and shows its panel. */
 export function goToCell(module: string, step: number): void {
   const key = `${module}#0`;
   keepXray();
-  goToPlace(step, [key], () => batch(() => (pinNode(key), (choices.selected.value = key))));
+  goToPlace(step, [key], () => batch(() => (lookAtNode(key), (choices.selected.value = key))));
 }
