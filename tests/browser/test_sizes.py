@@ -155,3 +155,40 @@ def test_names_stay_within_their_boxes(viewer: Viewer, digits: str) -> None:
 
 def check_names(viewer: Viewer) -> None:
     assert viewer.page.locator(".node").evaluate_all(BEYOND_THEIR_BOX) == []
+
+
+SMALL = """() => [...document.querySelectorAll('button, input, select, summary, a')]
+  .filter((one) => one.checkVisibility() && !one.closest('[inert]'))
+  .map((one) => one.closest('label') ?? one)
+  .filter((one) => {
+    const {width, height} = one.getBoundingClientRect();
+    const around = getComputedStyle(one, '::after');
+    return Math.min(width, height) < 24 && !(parseFloat(around.height) >= 24);
+  })
+  .map((one) => one.ariaLabel || one.title || one.textContent || one.className)"""
+
+
+def test_what_is_pressed_is_at_least_24_pixels_large(viewer: Viewer, digits: str, kept: str) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 800})
+    for run, choices in (
+        (digits, {"pin": "0.classifier#0"}),
+        (kept, {"view": "tensors"}),
+        (digits, {"view": "network"}),
+    ):
+        viewer.open(run, **choices)
+        expect(viewer.page.locator("canvas[style], .network-name").first).to_be_visible()
+        viewer.settle()
+        assert viewer.page.evaluate(SMALL) == []
+
+
+def test_no_number_of_the_facts_is_cut_off_beside_links_to_values(viewer: Viewer, kept: str) -> None:
+    viewer.open(kept, selected="head#0")
+    cells = viewer.page.locator(".fact-table.statistics tbody td:not(.values-cell)")
+    expect(cells).not_to_have_count(0)
+    assert cells.evaluate_all(SIDEWAYS) == []
+
+
+def test_the_row_of_what_is_selected_is_in_sight_in_a_low_window(viewer: Viewer, digits: str) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 600})
+    viewer.open(digits, inside="stage3.1#0", selected="stage3.1.conv2#0")
+    expect(viewer.page.get_by_role("treeitem", name="conv2 Conv2d")).to_be_in_viewport(ratio=1)

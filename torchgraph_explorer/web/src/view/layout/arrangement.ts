@@ -30,7 +30,7 @@ export interface Arrangement {
 }
 
 /** What remains of a part that was put away at a side. */
-export const RAIL_PX = 22;
+export const RAIL_PX = 24;
 const LEAST_GRAPH = 300;
 const LEAST_PANELS = 264;
 const EMPTY_PANELS = 248;

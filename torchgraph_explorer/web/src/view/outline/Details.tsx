@@ -10,7 +10,7 @@ import {bySignature, seriesName, tensorName} from '../../graph/labels';
 import {nodeIndex, openable, statisticsOf} from '../pane/scene';
 import {lettersOf, shapeText, variedText} from '../../graph/shapes';
 import {countsText, isAll} from '../../graph/nodeState';
-import {callKey} from '../../graph/keys';
+import {callKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
 import {formatCount, formatNumber} from '../../numberText';
 import {nonfinite} from '../../statistics';
@@ -34,13 +34,30 @@ export function Details() {
   const call = shown.callIndex.value.get(key);
   if (call !== undefined) return <CallDetails graph={graph} index={call} nodeKey={key} />;
   const node = graph.nodes[nodeIndex.value.get(key) ?? -1];
-  if (!node?.tensor) return <div class="details dim pad">{key} is not in this graph.</div>;
+  if (!node?.tensor) return <UncalledDetails graph={graph} nodeKey={key} />;
   return (
     <section class="details" aria-label="Facts">
       <Head title={placeholderName(graph, node)} subtitle={node.kind === 'attached' ? 'attached tensor' : `${node.kind} of the open call`} nodeKey={key} />
       <Tensors title="Tensor" graph={graph} tensors={[{...node.tensor, path: placeholderName(graph, node)}]} />
       <Statistics nodeKey={key} />
       <EdgeFlows graph={graph} nodeKey={key} />
+    </section>
+  );
+}
+
+/** Of a module that the graph on show does not call, what is known without a call. */
+function UncalledDetails({graph, nodeKey}: {graph: ModuleGraph; nodeKey: NodeKey}) {
+  const name = parseKey(nodeKey)?.module ?? nodeKey;
+  const module = graph.modules.find((one) => one.name === name);
+  const step = shown.step.value;
+  if (module === undefined) return <div class="details dim pad">{name} is not in this graph.</div>;
+  return (
+    <section class="details" aria-label="Facts">
+      <Head title={nameText(module)} subtitle={module.class_name} nodeKey={nodeKey} />
+      <p class="dim">It is not called{step === null ? '' : ` at step ${step}`}.</p>
+      <Rows rows={moduleRows(module, null)} />
+      <Tensors title="Parameters" graph={graph} tensors={module.params} />
+      <Statistics nodeKey={nodeKey} />
     </section>
   );
 }
@@ -85,12 +102,12 @@ function Head({title, subtitle, nodeKey}: {title: string; subtitle: string; node
   );
 }
 
-function moduleRows(module: Module, call: Call): [string, string][] {
+function moduleRows(module: Module, call: Call | null): [string, string][] {
   const params = module.total_params;
   const own = module.own_params === params ? '' : ` (${formatCount(module.own_params)} own)`;
   return [
     ['Class', module.class_path],
-    ['Call', `${call.call + 1}`],
+    ...(call === null ? [] : ([['Call', `${call.call + 1}`]] as [string, string][])),
     ['Parameters', params === 0 ? 'none' : `${formatCount(params)}${own}, ${trainableText(module)}`],
     ...module.extra_repr.filter(([key]) => key !== ''),
     ...namelessRow(module),
@@ -159,7 +176,7 @@ function Statistics({nodeKey}: {nodeKey: NodeKey}) {
   const step = shown.step.value;
   if (groups.every(([, tensors]) => tensors.length === 0) || step === null) return null;
   return (
-    <table class="fact-table statistics">
+    <table class={`fact-table statistics${hasKept.value ? ' has-values' : ''}`}>
       <caption>At step {step}</caption>
       <thead>
         <tr>
@@ -210,5 +227,6 @@ function Cell({row, of}: {row: Row | null; of: (row: Row) => number}) {
   if (!row) return <td class="dim" title="not recorded at this step">–</td>;
   if (isAll(row)) return <td class="odd" title={lostText(row)}>{row.nan > 0 ? 'NaN' : '∞'}</td>;
   if (row.count === 0) return <td class="dim" title="no elements">empty</td>;
-  return <td>{formatNumber(of(row))}</td>;
+  const text = formatNumber(of(row));
+  return <td title={text}>{text}</td>;
 }

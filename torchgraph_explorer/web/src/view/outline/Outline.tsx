@@ -68,14 +68,22 @@ export function Outline() {
 /** Unfolds and scrolls to the module of what is selected, or of the call that is open. */
 function useFollowSelection(list: {current: HTMLDivElement | null}): void {
   const name = shownModule();
+  const wanted = useRef<string | null>(null);
   useLayoutEffect(() => {
     // Before the next key comes, which goes on from here.
     if (name === null) return;
     current.value = name;
     const around = ancestors(name).filter((one) => !unfolded.value.has(one));
     if (around.length > 0) unfolded.value = new Set([...unfolded.value, ...around]);
-    scrollTo(list.current, name);
+    wanted.current = name;
   }, [name, shown.graph.value === null]);
+  useLayoutEffect(() => {
+    // What was unfolded around it has no room in the list before it is drawn.
+    const index = rows.value.findIndex(({module}) => module.name === wanted.current);
+    if (wanted.current === null || index < 0 || (list.current?.scrollHeight ?? 0) < (index + 1) * ROW_PX) return;
+    scrollTo(list.current, wanted.current);
+    wanted.current = null;
+  });
 }
 
 function shownModule(): string | null {

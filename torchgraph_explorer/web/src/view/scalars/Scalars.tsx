@@ -127,7 +127,9 @@ function Group({group: {prefix, names}, model, ends, isOpenAtFirst}: GroupProps)
       <h3>
         <button type="button" aria-expanded={isOpen.value} aria-controls={id} onClick={() => (isOpen.value = !isOpen.value)}>
           <span class="fold" aria-hidden="true" />
-          {prefix}
+          <span class="scalars-prefix" title={prefix}>
+            <bdi>{prefix}</bdi>
+          </span>
           <span class="panel-count">{names.length}</span>
         </button>
       </h3>

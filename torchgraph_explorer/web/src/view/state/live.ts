@@ -2,6 +2,7 @@
 
 import {batch, effect} from '@preact/signals';
 import {answers, page} from '../../api/client';
+import {byRank} from './ranks';
 import {ApiError, isAbort} from '../../api/errors';
 import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
@@ -120,12 +121,13 @@ function fail(cause: unknown): void {
   });
 }
 
-function showRuns({logdir: folder, runs: found, flow, views = []}: Runs): void {
+function showRuns({logdir: folder, runs: answered, flow, views = []}: Runs): void {
+  const found = answered.map((run) => ({...run, models: byRank(run.models)}));
   batch(() => {
+    if (JSON.stringify(runs.value) !== JSON.stringify(found)) runs.value = found;
     hasFlow.value = flow === true;
     if (JSON.stringify(ownViews.value) !== JSON.stringify(views)) ownViews.value = views;
     logdir.value = folder;
-    if (JSON.stringify(runs.value) !== JSON.stringify(found)) runs.value = found;
     const chosen = choices.run.value;
     const run = chosen === null ? (filtered(found, choices.runFilter.peek()).runs[0] ?? found[0]) : found.find((one) => one.run === chosen);
     if (!run) return;

@@ -42,7 +42,7 @@ export function TensorsPage(): JSX.Element {
         <ViewTabs />
         {isNarrow && hasList && <IconButton icon="menu" label="Kept tensors" onPress={() => (isOpen.value = !isOpen.value)} isExpanded={isOpen.value} />}
         <h2 class="tensor-title" title={title}>
-          {title}
+          <bdi>{title}</bdi>
         </h2>
         {info !== null && <span class="dim tensor-shape-text">{shapeOf(info)}</span>}
         <div class="spacer" />
