@@ -222,7 +222,7 @@ def test_a_module_that_is_not_called_is_shown_in_the_tree_with_its_parameters(vi
     row(viewer, "Unused module").click()
     expect(viewer.panel("spare#0")).to_contain_text("is never called at a recorded step")
     expect(viewer.page.locator('[id="module-spare"]')).to_have_attribute("aria-selected", "true")
-    facts = viewer.page.get_by_label("Facts")
+    facts = viewer.page.get_by_role("region", name="Facts")
     expect(facts).to_contain_text("It is not called at step 0.")
     expect(facts.locator(".fact-rows")).to_contain_text("torch.nn.modules.linear.Linear")
 
