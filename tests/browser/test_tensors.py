@@ -17,7 +17,9 @@ from playwright.sync_api import FloatRect, Locator, expect
 from torch import nn
 
 from tests.browser import runs
+from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_soon, expect_true
+from tests.browser.servers import ServerProcess
 from tests.tables import thinned
 from torchgraph_explorer import Keep
 from torchgraph_explorer.record.tensors.reading import KeptTensor
@@ -574,3 +576,14 @@ def test_an_exported_page_has_the_values_that_were_asked_for(
     expect(nodes).to_have_count(5)
     page.get_by_role("radio", name="Network").check(force=True)
     expect(page.locator(".network tbody tr")).not_to_have_count(0)
+
+
+def test_a_tap_chooses_an_element_and_a_step(new_context: NewContext, server: ServerProcess, kept: str) -> None:
+    page = new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844}).new_page()
+    viewer = Viewer(page, server.url)
+    look(viewer, kept, CONV)
+    page.get_by_role("application").locator("canvas").tap(position={"x": 30, "y": 30})
+    expect(page).to_have_url(re.compile("pick="))
+    line = page.get_by_role("slider", name="value over steps")
+    line.tap(position={"x": 6, "y": 20})
+    expect(page).to_have_url(re.compile("step=0"))

@@ -66,6 +66,11 @@ describe('what stands beside the graph', () => {
     }
   });
 
+  test('on a phone, panels are as wide as the window', () => {
+    expect(arrange(screen(390, 844, {pins: 1})).panelsWidth).toBe(390 - 2 * RAIL_PX);
+    expect(arrange(screen(479, 300, {pins: 1})).panelsWidth).toBeLessThan(300);
+  });
+
   test('over the graph, modules and panels leave both rails free', () => {
     for (const width of WIDTHS.filter((one) => one < 600)) {
       const {modulesWidth, panelsWidth} = arrange(screen(width, 300, {pins: 1, modulesWidth: 480}));

@@ -40,6 +40,8 @@ const TWO_COLUMNS = 2 * 292 + 3 * 8;
 /** Panels without pins show the x-ray; they stand there only where much room is left. */
 const AMPLE_GRAPH = 640;
 const SMALL = {width: 600, height: 420};
+/** A window that is higher than wide, and less wide than this, is that of a phone. */
+const PHONE = 480;
 const COMPACT = {width: 700, height: 600};
 const LEAST_FOR_MODULES = 760;
 const LEAST_FOR_STEPS = 180;
@@ -92,7 +94,8 @@ function dockedPanels({width, pins, columns, panelsShare}: Screen, left: number)
   return Math.max(LEAST_PANELS, Math.min(wanted, room - LEAST_GRAPH));
 }
 
-/** The width of panels that lie over the graph. The x-ray, which they show without pins, takes what it needs. */
-function drawnPanels({width, pins}: Screen): number {
+/** The width of panels that lie over the graph: all of it on a phone. The x-ray, which they show without pins, takes what it needs. */
+function drawnPanels({width, height, pins}: Screen): number {
+  if (width < PHONE && height > width) return width - 2 * RAIL_PX;
   return Math.min(Math.max(pins > 0 ? 250 : 560, 0.6 * width), width - 2 * RAIL_PX);
 }

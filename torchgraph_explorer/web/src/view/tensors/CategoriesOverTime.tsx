@@ -60,6 +60,11 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
   const steps = [...new Set(line.step)].sort((a, b) => a - b);
   const xs = steps.map((one) => (last > first ? ((one - first) / (last - first)) * BOX.width : BOX.width / 2));
   const here = xs[steps.indexOf(at)];
+  const stepUnder = (event: MouseEvent & {currentTarget: SVGSVGElement}): number | null => {
+    const place = event.currentTarget.getBoundingClientRect();
+    const found = nearest(xs, ((event.clientX - place.left) / place.width) * (BOX.width + 8) - 4);
+    return found === null ? null : (steps[found] as number);
+  };
   const press = (event: KeyboardEvent): void => {
     const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     if (by === undefined) return;
@@ -83,13 +88,12 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
         aria-valuenow={at}
         aria-valuetext={`step ${at}: ${lines.map((one) => `${one.category} ${valueText(one, at)}`).join(', ')}`}
         onKeyDown={press}
-        onPointerMove={(event) => {
-          const place = event.currentTarget.getBoundingClientRect();
-          const found = nearest(xs, ((event.clientX - place.left) / place.width) * (BOX.width + 8) - 4);
-          pointed.value = found === null ? null : (steps[found] as number);
-        }}
+        onPointerMove={(event) => (pointed.value = stepUnder(event))}
         onPointerLeave={() => (pointed.value = null)}
-        onClick={() => pointed.value !== null && (choices.step.value = pointed.value)}
+        onClick={(event) => {
+          const under = stepUnder(event);
+          if (under !== null) choices.step.value = under;
+        }}
       >
         {here !== undefined && <path class="here" d={`M${here} 0V${BOX.height}`} />}
         {lines.map(({category, plot}, i) => (

@@ -67,8 +67,11 @@ function Drawing(props: PictureProps): JSX.Element {
   const picked = pick === null ? null : withFacets(placed, view, pick);
   const shown = pointed.value ?? picked;
   const entry = shown === null || shown.facet >= counts.facets ? null : entryOfCell(painting, shown);
-  const move = ({offsetX, offsetY}: PointerEvent): void => {
-    pointed.value = look === 'bars' ? barAt(placed, offsetX) : cellAt(grid, counts, offsetX, offsetY);
+  const cellUnder = ({offsetX, offsetY}: MouseEvent): Cell | null => (look === 'bars' ? barAt(placed, offsetX) : cellAt(grid, counts, offsetX, offsetY));
+  // A finger has left before the click comes, which says where it was.
+  const choose = (event: MouseEvent): void => {
+    const cell = cellUnder(event);
+    if (cell !== null && cell.facet < counts.facets) onPick(entryOfCell(painting, cell));
   };
   const press = (event: KeyboardEvent): void => {
     if (!/^Arrow/.test(event.key)) return;
@@ -92,9 +95,9 @@ function Drawing(props: PictureProps): JSX.Element {
       >
         <canvas
           ref={canvas}
-          onPointerMove={move}
+          onPointerMove={(event) => (pointed.value = cellUnder(event))}
           onPointerLeave={() => (pointed.value = null)}
-          onClick={() => pointed.value && pointed.value.facet < counts.facets && onPick(entryOfCell(painting, pointed.value))}
+          onClick={choose}
         />
         {mark && <i class="tensor-mark" style={mark} />}
       </div>

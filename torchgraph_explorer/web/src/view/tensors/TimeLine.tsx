@@ -125,7 +125,10 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
         onKeyDown={press}
         onPointerMove={(event) => (pointed.value = nearest(plot.xs, pixelOf(event)))}
         onPointerLeave={() => (pointed.value = null)}
-        onClick={() => pointed.value !== null && choose(pointed.value)}
+        onClick={(event) => {
+          const under = nearest(plot.xs, pixelOf(event));
+          if (under !== null) choose(under);
+        }}
       >
         {plot.low < 0 && plot.high > 0 && <path class="zero" d={`M0 ${BOX.height * (1 + plot.low / (plot.high - plot.low))}H${BOX.width}`} />}
         {at >= 0 && plot.xs[at] !== undefined && <path class="here" d={`M${plot.xs[at]} 0V${BOX.height}`} />}
@@ -148,7 +151,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
   );
 }
 
-function pixelOf(event: PointerEvent & {currentTarget: SVGSVGElement}): number {
+function pixelOf(event: MouseEvent & {currentTarget: SVGSVGElement}): number {
   const box = event.currentTarget.getBoundingClientRect();
   return ((event.clientX - box.left) / box.width) * (BOX.width + 8) - 4;
 }
