@@ -1,5 +1,5 @@
 import {describe, expect, it} from 'vitest';
-import {indentOf, rowLabel} from '../../src/view/xray/rowLabel';
+import {indentOf, lineHeight, rowLabel} from '../../src/view/xray/rowLabel';
 
 function label(name: string, letters: number, named: string[] = []): string {
   const module = {name, label: name.slice(name.lastIndexOf('.') + 1), depth: 0, row: 0, children: []};
@@ -37,4 +37,13 @@ describe('the indent of a row of the x-ray', () => {
     expect(indentOf(20, {deepest: 20, width: 90})).toBeCloseTo(27);
     expect(indentOf(10, {deepest: 20, width: 90})).toBeCloseTo(13.5);
   });
+});
+
+describe('the height of a row that is pressed', () => {
+  it.each([
+    [[], 24],
+    [[0, 50, 100], 24],
+    [[0, 16, 60], 16],
+    [[0, 13, 26], 13],
+  ])('at %j is %d', (tops, height) => expect(lineHeight(tops)).toBe(height));
 });

@@ -27,7 +27,7 @@ const DISTANCE =
 export function StatisticsTable({parts, entries}: {parts: readonly RunSeries[]; entries: readonly number[]}): JSX.Element {
   const rows = parts.map(({chosen}, i) => (chosen.value === null || entries[i]! < 0 ? null : rowOfEntry(chosen.value, entries[i]!)));
   return (
-    <div class="runs-table-box">
+    <div class="runs-table-box" role="group" aria-label="Statistics of the runs" tabIndex={0}>
       <table class="runs-table">
         <thead>
           <tr>

@@ -4,10 +4,9 @@ import type {JSX} from 'preact';
 import {labelPlaces} from '../../xray/tree';
 import type {TreeModule} from '../../xray/tree';
 import {textWidth} from '../pane/textWidth';
-import {indentOf, rowLabel} from './rowLabel';
+import {indentOf, LABEL_PX, lineHeight, rowLabel} from './rowLabel';
 import {rows, toggleFold} from './store';
 
-const LABEL_PX = 13;
 /** The triangle before a name, and the room behind it. */
 const MARK_PX = 15;
 const FONT = {weight: 600, px: 10};
@@ -24,13 +23,14 @@ export function Gutter({width, height}: {width: number; height: number}): JSX.El
   const rowHeight = height / Math.max(1, all.length);
   const shown = labelPlaces(all, rowHeight, LABEL_PX);
   const deepest = all.reduce((most, {module}) => Math.max(most, module.depth), 0);
+  const line = lineHeight(shown.map(({top}) => top));
   const named = new Set(shown.map(({row}) => all[row]!.module.name));
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>
       {shown.map(({row, top}) => {
         const {module, isFolded} = all[row]!;
         const indent = indentOf(module.depth, {deepest, width});
-        const style = {top: `${top}px`, paddingLeft: `${indent}px`};
+        const style = {top: `${top - (line - LABEL_PX) / 2}px`, height: `${line}px`, lineHeight: `${line}px`, paddingLeft: `${indent}px`};
         const label = labelIn(module, named, width - indent - MARK_PX);
         const canFold = module.children.length > 0;
         return (

@@ -24,3 +24,13 @@ export function rowLabel({name, label}: TreeModule, named: ReadonlySet<string>, 
   if (path.length <= letters) return path;
   return letters - 1 > label.length + 1 ? `…${path.slice(1 - letters)}` : clip(label, letters, 1); // else nothing is left of what is around
 }
+
+/** The height of a label's letters. */
+export const LABEL_PX = 13;
+const PRESSED_PX = 24;
+
+/** As high as can be pressed well, where labels that begin at `tops` leave the room. */
+export function lineHeight(tops: readonly number[]): number {
+  const gaps = tops.slice(1).map((top, i) => top - tops[i]!);
+  return Math.max(LABEL_PX, Math.min(PRESSED_PX, ...gaps));
+}
