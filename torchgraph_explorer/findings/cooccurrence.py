@@ -196,8 +196,8 @@ def _at_steps_of(
         )
     if (~during).sum() < LEAST_OTHERS:
         raise NotFoundError(
-            f"{name} is at {during.sum()} of {len(during)} recorded steps. What is usual without it is told from "
-            f"{LEAST_OTHERS} other steps on."
+            f"{name} is at {during.sum()} of {len(during)} recorded steps. To say what is unusual then, at least "
+            f"{LEAST_OTHERS} other steps are needed to compare with."
         )
     columns, values = _values(model, frames)
     masks = _shifted(during)
