@@ -211,7 +211,7 @@ def test_a_disk_that_fails_as_the_file_is_closed_is_said_and_the_kept_tensors_ar
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     """As a network's disk does that did not take what was written."""
-    writer, closed = begun(str(tmp_path)), []
+    writer, closed = begun(str(tmp_path)), list[int]()
     writer.keep(kept(0), MOST_KEPT)
     assert writer._outbox is not None
     assert writer._tensors is not None
@@ -221,8 +221,12 @@ def test_a_disk_that_fails_as_the_file_is_closed_is_said_and_the_kept_tensors_ar
         close_store()
         raise FULL
 
+    def close() -> None:
+        close_tensors()
+        closed.append(1)
+
     monkeypatch.setattr(writer._outbox._store, "close", fail)
-    monkeypatch.setattr(writer._tensors, "close", lambda: (closed.append(1), close_tensors()))
+    monkeypatch.setattr(writer._tensors, "close", close)
     writer.close()
     assert closed == [1]
     assert "The record lacks its end" in said(recwarn)[-1]
