@@ -45,7 +45,7 @@ class AttachTargets:
     """
 
     def __init__(self) -> None:
-        """No step is being executed."""
+        """Begin with no step and no loop that takes attached tensors."""
         self._threads: dict[Attachable, int] = {}
         self._loops: dict[AttachableLoop, None] = {}
 
@@ -69,12 +69,12 @@ class AttachTargets:
         self._loops[loop] = None
 
     def leave_loop(self, loop: AttachableLoop) -> None:
-        """`loop` gets no more of that."""
+        """Stop giving `loop` the tensors that are attached outside of `forward`."""
         self._loops.pop(loop, None)
 
     @property
     def loops(self) -> tuple[AttachableLoop, ...]:
-        """Those that get what is attached outside of `forward`."""
+        """The loops that get the tensors that are attached outside of `forward`."""
         return tuple(self._loops)
 
     def clear(self) -> None:

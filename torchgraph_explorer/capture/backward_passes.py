@@ -26,12 +26,12 @@ class BackwardPasses:
 
     @property
     def have_begun(self) -> bool:
-        """There was one."""
+        """Whether a backward pass has begun."""
         return bool(self._begun)
 
     @property
     def are_on(self) -> bool:
-        """One that began was not reported to have ended."""
+        """Whether a backward pass has begun whose end was not reported."""
         return bool(self._on)
 
     def begin(self) -> bool:

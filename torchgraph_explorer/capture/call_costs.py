@@ -27,7 +27,7 @@ class CallCosts:
         self._took: dict[int, int] = {}
 
     def pause(self) -> None:
-        """Recording begins."""
+        """Note when recording begins: the time that it takes is no cost of the calls."""
         self._paused = perf_counter_ns()
 
     def end(self, call: int) -> None:

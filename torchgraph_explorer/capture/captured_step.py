@@ -167,12 +167,12 @@ class CapturedStep:
 
     @property
     def thread(self) -> int:
-        """The thread that it belongs to."""
+        """The thread that the step belongs to."""
         return self.forward.thread
 
     @property
     def forward_open(self) -> bool:
-        """The model is being executed in it."""
+        """Whether the model is being executed in this step."""
         return self.forward.is_open
 
     @property
@@ -187,7 +187,7 @@ class CapturedStep:
 
     @property
     def is_updated(self) -> bool:
-        """An update has ended it."""
+        """Whether an update has ended the step."""
         return self.state.now is State.UPDATED
 
     def is_idle(self) -> bool:
@@ -340,7 +340,7 @@ class CapturedStep:
 
     @property
     def facts_fault(self) -> Exception | None:
-        """Why that is not known."""
+        """Why the facts about the step are not known."""
         return None if self._facts is None else self._facts.fault
 
     @property

@@ -15,7 +15,7 @@ class CompileListeners:
     """Replaces `nn.Module.compile` by a function that also calls listeners, as long as there is a listener."""
 
     def __init__(self) -> None:
-        """`nn.Module.compile` is torch's own."""
+        """Leave `nn.Module.compile` as torch has it, until there is a listener."""
         self._lock = interrupts.lock()
         self._listeners: list[Callable[[nn.Module], object]] = []
         self._plain: Callable[..., None] | None = None

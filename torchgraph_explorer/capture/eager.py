@@ -22,7 +22,7 @@ class EagerStance:
     """
 
     def __init__(self) -> None:
-        """The stance is the user's."""
+        """Leave torch's stance on compiled code as the user has set it."""
         self._holders: set[object] = set()
         self._lock = interrupts.lock()
         self._pauses: set[object] = set()
@@ -47,7 +47,7 @@ class EagerStance:
             self._update()
 
     def release_all(self) -> None:
-        """Nothing needs it any more."""
+        """Give the user's stance back, even if somebody still holds ours."""
         self._holders.clear()
         if "torch._dynamo" in sys.modules:
             self._update()

@@ -40,12 +40,12 @@ class Entrances:
 
     @property
     def are_waited_for(self) -> bool:
-        """The hooks are on."""
+        """Whether the hooks are on, which wait for a call of a module within the model."""
         return self._hooks.listener is self
 
     @property
     def are_within(self) -> bool:
-        """The model was entered at a module within it."""
+        """Whether the model was entered at a module within it."""
         return bool(self._seen)
 
     def wait(self, model: nn.Module) -> None:
@@ -56,7 +56,7 @@ class Entrances:
         self._hooks.put_on(self, waited_for, model=model)
 
     def stop(self) -> None:
-        """Wait no more."""
+        """Remove the hooks, and wait for no call any more."""
         if self.are_waited_for:
             self._hooks.take_off()
 

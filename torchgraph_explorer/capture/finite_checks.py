@@ -88,7 +88,7 @@ class FiniteChecks:
             pace.looked()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Look at no output and no gradient from now on."""
         self._over |= {"output", "gradient"}
 
     def _look(self, what: str, step: int, some: Sequence[Tensor], *, origin: Origin) -> None:
@@ -166,7 +166,7 @@ class _Late:
 
     @property
     def is_there(self) -> bool:
-        """Whether it has come."""
+        """Whether the number has come to the host."""
         return bool(self._copied.query())
 
     @property

@@ -17,7 +17,7 @@ class ForwardModes:
     """The trace, if there is one, and the eager stance, without which hooks in compiled code are not called."""
 
     def __init__(self, trace: Trace | None) -> None:
-        """Nothing is switched on yet."""
+        """Begin with no mode switched on."""
         self._trace = trace
         self._frame: Any = None
 

@@ -97,10 +97,10 @@ class ForwardPasses:
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """How many forward passes have begun."""
         return sum(self.begun.values())
 
     @property
     def recorded_count(self) -> int:
-        """How many of them are recorded."""
+        """How many forward passes are recorded."""
         return sum(self.recorded.values())

@@ -128,7 +128,7 @@ class GradientHook(SafeHook):
             self.hooks.arrive(self, gradient)
 
     def fail(self, fault: Exception) -> None:
-        """It could not be read."""
+        """Note that the gradient could not be read, because of `fault`."""
         self.hooks.fail(self.keys[0][0] if self.keys else "", fault)
 
 
@@ -164,7 +164,7 @@ class PathHook(SafeHook):
             self._hook.act(gradient)
 
     def fail(self, fault: Exception) -> None:
-        """It could not be read."""
+        """Note that the gradient could not be read, because of `fault`."""
         self._hook.fail(fault)
 
 

@@ -42,7 +42,7 @@ class GraphLength:
     """
 
     def __init__(self) -> None:
-        """Nothing was made."""
+        """Count the nodes that this thread makes from now on."""
         self._first, self._thread = sequence_number(), threading.get_ident()
         self.most = most_nodes()
         self._is_freed = False

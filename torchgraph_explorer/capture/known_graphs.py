@@ -36,7 +36,7 @@ class KnownGraphs:
     """
 
     def __init__(self) -> None:
-        """Trace the first step."""
+        """Begin with no known graph, so that the first step is traced."""
         self.graphs: list[ModuleGraph] = []
         self.traces = 1
         self._by_signature: dict[Signature, int] = {}

@@ -24,7 +24,7 @@ class LookAgain:
     """
 
     def __init__(self) -> None:
-        """Nothing was looked for."""
+        """Begin before the first search."""
         self._signs: set[tuple[int, ...]] = set()
         self._next = 0.0
         self._begun = 0.0
@@ -40,6 +40,6 @@ class LookAgain:
         return self._begun >= self._next
 
     def end(self) -> None:
-        """They were looked for."""
+        """Note that the search is over."""
         now = time.perf_counter()
         self._next = now + SPACING * (now - self._begun)

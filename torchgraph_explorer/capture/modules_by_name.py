@@ -56,7 +56,7 @@ def _with_layers(model: nn.Module, found: ModulesByName) -> ModulesByName:
 
 
 def parameters_within(model: nn.Module) -> list[nn.Parameter]:
-    """Those of the model and of all modules within it, each once."""
+    """The parameters of the model and of all modules within it, each once."""
     own = (module._parameters.values() for module in modules_by_name(model).values())
     return list({id(one): one for some in own for one in some if one is not None}.values())
 

@@ -85,7 +85,7 @@ class OptimizerSteps:
     """Torch's two global hooks on optimizers, which are on while somebody listens."""
 
     def __init__(self) -> None:
-        """Nobody listens."""
+        """Begin without a listener, and with no hook on."""
         self._listeners: dict[OptimizerListener, None] = {}
         self._handles: tuple[Any, ...] = ()
         self._open = _OpenSteps()
@@ -117,7 +117,7 @@ class OptimizerSteps:
             self._open = _OpenSteps()
 
     def clear(self) -> None:
-        """Call nobody."""
+        """Remove all listeners."""
         for listener in tuple(self._listeners):
             self.remove(listener)
 
@@ -173,7 +173,7 @@ class OptimizerSteps:
 
 
 def _alive(optimizers: Iterable[weakref.ref[Optimizer]]) -> Iterator[Optimizer]:
-    """Those that are still there, each once."""
+    """The optimizers that are still alive, each once."""
     found = (reference() for reference in optimizers)
     return iter(dict.fromkeys(one for one in found if one is not None))
 
@@ -220,11 +220,11 @@ class ModelOptimizers:
 
     @property
     def known(self) -> list[Optimizer]:
-        """Those of which it is known that they move the model."""
+        """The optimizers of which it is known that they move the model."""
         return list(self._own)
 
     def has(self, optimizer: Optimizer) -> bool:
-        """Whether it is one of those."""
+        """Whether `optimizer` is known to move the model."""
         return optimizer in self._own
 
     def _has_parameters(self, optimizer: Optimizer, model: nn.Module) -> bool:
@@ -299,7 +299,7 @@ class ModelOptimizers:
 
 
 def _subclasses(kind: type) -> Iterator[type]:
-    """It, and all that inherit from it."""
+    """`kind`, and all classes that inherit from it."""
     yield kind
     inheriting: type
     for inheriting in type.__subclasses__(kind):
@@ -307,7 +307,7 @@ def _subclasses(kind: type) -> Iterator[type]:
 
 
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:
-    """All that it moves."""
+    """All parameters that `optimizer` moves."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
@@ -323,7 +323,7 @@ class ParameterWrites:
     """
 
     def __init__(self) -> None:
-        """Nothing was looked at."""
+        """Begin with no parameter noted."""
         self._noted: tuple[tuple[ParameterPlace, int, int], ...] = ()
 
     def note(self, model: nn.Module) -> None:
@@ -333,7 +333,7 @@ class ParameterWrites:
             self._noted = tuple((place, id(each), version_of(each)) for each, place in trained[:1] + trained[-1:])
 
     def are_new(self) -> bool:
-        """Whether there were some since `note`."""
+        """Whether a noted parameter was written to since `note`."""
         with NoDispatch():
             noted = [(place.parameter, number, version) for place, number, version in self._noted]
             return any(now is not None and id(now) == number and version_of(now) != old for now, number, old in noted)

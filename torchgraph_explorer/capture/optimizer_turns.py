@@ -32,7 +32,7 @@ class OptimizerTurns:
     """The turns of a model's optimizers. The next step is expected to be made by those that followed last time."""
 
     def __init__(self) -> None:
-        """No step was made."""
+        """Begin before the first step."""
         self._latest: Makers = frozenset()
         self._before = _Row(frozenset(), 0)
         self._next: dict[_Row, Makers] = {}

@@ -23,7 +23,7 @@ class ParameterPlace(NamedTuple):
 
     @property
     def parameter(self) -> Tensor | None:
-        """What is there now; within a call by `torch.func`, that is no `nn.Parameter`."""
+        """The tensor that is at this place now; within a call by `torch.func`, it is no `nn.Parameter`."""
         module = self.module()
         found = {} if module is None else module._parameters
         return found[self.name] if self.name in found else None  # noqa: SIM401  # a scripted module's has no `get`

@@ -75,7 +75,7 @@ class Parameters:
                 self._measure_module(name, module)
 
     def _measure_gradients_in_c(self) -> bool:
-        """The same; returns whether it was done."""
+        """The same as `_measure_gradients`, in C. Returns False where that cannot be done."""
         makers, native = native_calls.makers(), self._measure.native
         if makers is None or native is None or "params_grad" not in self._rows.kinds:
             return False

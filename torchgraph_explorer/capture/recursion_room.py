@@ -18,7 +18,7 @@ class RecursionRoom:
     """
 
     def __init__(self) -> None:
-        """The limit is the user's."""
+        """Leave Python's recursion limit as the user has set it."""
         self._holders: set[int] = set()
         self._lock = interrupts.lock()
         self._before = self._ours = 0
@@ -40,7 +40,7 @@ class RecursionRoom:
                 self._put_back()
 
     def release_all(self) -> None:
-        """Nothing needs it any more."""
+        """Give the user's limit back, even if somebody still needs ours."""
         with self._lock:
             self._holders.clear()
             if self._ours:

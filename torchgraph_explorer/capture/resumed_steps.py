@@ -42,7 +42,7 @@ class ResumedSteps:
 
     @property
     def is_known(self) -> bool:
-        """Whether earlier updates were found."""
+        """Whether updates before the first step were found."""
         return len(self._made) > 0 or self._total > 0
 
     def note(self, optimizers: Sequence[Optimizer], model: nn.Module, *, begun: int) -> None:

@@ -119,7 +119,7 @@ class SampledUpdates:
     """
 
     def __init__(self, rows: StepRows, names_of: NamesOf) -> None:
-        """Nothing is about to be moved."""
+        """Begin while no optimizer is about to move a parameter."""
         self.fault: Exception | None = None
         self._rows, self._names_of = rows, names_of
         self._samples: list[_Samples] = []

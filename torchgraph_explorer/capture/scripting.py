@@ -22,7 +22,7 @@ class Scripting:
     """
 
     def __init__(self) -> None:
-        """It is torch's own."""
+        """Leave `torch.jit.script` as torch has it."""
         self._lock = interrupts.lock()
         self._is_on = False
 

@@ -21,7 +21,7 @@ class Signatures:
     """
 
     def __init__(self) -> None:
-        """Nothing is looked up yet."""
+        """Begin with no signature looked up."""
         self._known: dict[object, tuple[str, ...]] = {}
 
     def of_forward(self, module: nn.Module) -> tuple[str, ...]:

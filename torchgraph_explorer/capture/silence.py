@@ -34,7 +34,7 @@ class Silence:
         self._since: float | None = None
 
     def look(self, model: nn.Module) -> None:
-        """`model` is what is watched."""
+        """Note whether `model`, which is watched, has parameters."""
         self._is_empty = not parameters_within(model)
 
     def call(self) -> None:
@@ -56,7 +56,7 @@ class Silence:
         self._since = self._since or time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether it has lasted so long that it should be said; True once."""
+        """Whether no step has come for so long that the user should be told; True once."""
         if self.is_over or self._is_said or self._since is None:
             return False
         is_long = time.monotonic() - self._since > SECONDS
@@ -64,7 +64,7 @@ class Silence:
         return self._is_said
 
     def duration(self) -> str:
-        """How long it has lasted."""
+        """For how long no step has come, in updates or in seconds, in words."""
         updates = self._updates + self._other_updates
         return f"the first {updates} updates" if updates >= MOST_UPDATES else f"the first {SECONDS:.0f} seconds"
 

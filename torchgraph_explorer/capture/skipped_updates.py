@@ -18,7 +18,7 @@ class SkippedUpdates:
     """
 
     def __init__(self) -> None:
-        """None is known."""
+        """Begin without a gradient scaler."""
         self._notes: dict[weakref.ref[GradScaler], Any] = {}
         self._serving: set[weakref.ref[GradScaler]] = set()
         self._is_known = False
@@ -48,7 +48,7 @@ class SkippedUpdates:
         return None
 
     def add(self, scaler: GradScaler) -> None:
-        """Look at this scaler, too."""
+        """Look at `scaler` from now on, too."""
         self._notes.setdefault(weakref.ref(scaler), _notes_of(scaler))
 
     def new(self, optimizers: set[int]) -> set[int]:

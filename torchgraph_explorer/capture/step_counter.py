@@ -89,7 +89,7 @@ class StepCounter:
 
     @property
     def counts_passes(self) -> bool:
-        """Whether a step is a pass."""
+        """Whether each pass is a step."""
         return self.steps_are is StepsAre.PASSES
 
     @property
@@ -172,7 +172,7 @@ class StepCounter:
         self._was_called = self._was_called or self._phase.takes(model)
 
     def moved_by(self, optimizers: Sequence[Optimizer], model: nn.Module) -> list[Optimizer]:
-        """Those that have parameters of the model, and are stepping now."""
+        """Those of `optimizers` that have parameters of the model."""
         own = [each for each in optimizers if self.optimizers.moves(each, model)]
         if own and not (self.sees_updates or self._resumed.is_known) and any(map(updates_by, own)):
             self._look(model)  # it was loaded after the first pass

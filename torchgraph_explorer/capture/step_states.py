@@ -75,15 +75,15 @@ class StepState:
         self.since = time.monotonic()
 
     def on(self, event: Event) -> None:
-        """Something happens to it."""
+        """Go to the state that `event` leads to."""
         self.now = TRANSITIONS.get((self.now, event), self.now)
         self.since = time.monotonic()
 
     def touch(self) -> None:
-        """Something happens to it that changes nothing."""
+        """Note that something has happened to the step that does not change its state."""
         self.since = time.monotonic()
 
     @property
     def is_open(self) -> bool:
-        """Whether passes still belong to it."""
+        """Whether further passes still belong to the step."""
         return self.now not in {State.UPDATED, State.DONE, State.LOST}

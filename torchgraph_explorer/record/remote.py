@@ -158,7 +158,7 @@ class RemoteSegments:
         return self._reached
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since no file stays open."""
 
 
 def _open_store(url: str, part: str = "") -> tuple[Any, PurePosixPath]:

@@ -100,7 +100,7 @@ class RunRecord:
 
     @property
     def bytes(self) -> int:
-        """Size of the run's files."""
+        """The size of the run's files in bytes."""
         return sum(segment.file.size for segment in list(self._segments.values()))
 
     @property

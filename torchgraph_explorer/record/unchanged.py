@@ -19,7 +19,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, read: ReadAt, stop: int) -> Seen:
-        """The file as it is now."""
+        """What is remembered of the first `stop` bytes of the file as it is now."""
         first = max(stop - _END, 0)
         return cls(stop, crc32(read(0, min(_BEGINNING, stop))), crc32(read(first, stop - first)))
 

@@ -49,7 +49,7 @@ class Room:
 
     @property
     def left(self) -> int:
-        """Bytes that may still be kept."""
+        """How many bytes may still be kept."""
         return int(self._place.left)
 
     @left.setter

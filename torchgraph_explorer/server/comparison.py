@@ -32,7 +32,7 @@ class Comparisons:
     """The comparisons of a server. For many threads."""
 
     def __init__(self) -> None:
-        """Begin without one."""
+        """Begin with no comparison made."""
         self._lock = threading.Lock()
         self._answers: OrderedDict[Key, Json] = OrderedDict()
 

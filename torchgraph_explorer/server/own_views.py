@@ -37,7 +37,7 @@ class OwnViews(Protocol):
     """The views that there are. For many threads."""
 
     def infos(self) -> Sequence[ViewInfo]:
-        """All of them."""
+        """What a client has to know of each view."""
 
     def page(self, name: str, asked: Mapping[str, Any], *, is_fresh: bool) -> str:
         """The HTML page of the view called `name` for a selection, as `asked_for` returns it.

@@ -209,7 +209,7 @@ def line_answer(
 
 
 def _calls(found: KeptCatalog, wanted: WantedTensor) -> list[WantedTensor]:
-    """The same tensor of every call of its module at the step."""
+    """The kept tensor that `wanted` names, of every call of its module at the step."""
     if wanted.step not in found.steps:
         raise NotFoundError(f"No tensor was kept at step {wanted.step}.")
     one = wanted.series

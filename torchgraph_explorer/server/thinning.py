@@ -55,7 +55,7 @@ class CachedBins:
 
     @property
     def size(self) -> int:
-        """Bytes of the bins."""
+        """The size of the bins in bytes."""
         return OVERHEAD + sum(size_of(one) for one in self.parts)
 
 

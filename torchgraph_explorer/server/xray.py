@@ -55,7 +55,7 @@ class CellReaders:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, model: ModelRecord) -> CellReader:
-        """The one of a model."""
+        """The reader of a model's cells."""
         with self.lock:
             return self.readers.setdefault((model.name, model.optimizer), CellReader(self.cache))
 

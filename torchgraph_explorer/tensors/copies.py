@@ -69,12 +69,12 @@ class Copied(NamedTuple):  # made for nearly every tensor, and a frozen dataclas
 
     @property
     def pieces(self) -> tuple[Memory, ...]:
-        """Its memory."""
+        """The arrays that hold the copy."""
         return (self.values,) if self.statistics is None else (self.values, self.statistics)
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size of the copy in bytes."""
         return self.values.nbytes + (0 if self.statistics is None else self.statistics.nbytes)
 
 

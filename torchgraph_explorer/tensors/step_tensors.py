@@ -253,7 +253,7 @@ class StepTensors:
     """
 
     def __init__(self, steps: KeptSteps, step: int, *, is_selected: bool) -> None:
-        """There are none."""
+        """Begin with no kept tensor."""
         self._steps, self._step, self._is_selected = steps, step, is_selected
         self.is_kept = False
         self.reasons: list[str] = []
@@ -352,7 +352,7 @@ class StepTensors:
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """The size of the kept tensors in memory, in bytes."""
         return self._size
 
     @property

@@ -57,7 +57,7 @@ class Blocks:
 
     @property
     def blocks(self) -> npt.NDArray[np.int64]:
-        """Those of each copy, `[copies, 2]`."""
+        """The blocks of memory of each copy, `[copies, 2]`."""
         return np.array(self._blocks, np.int64).reshape(-1, 2)
 
     @property
@@ -96,7 +96,7 @@ class Blocks:
 
 
 def copied_by_c(placed: Placed, batch_dim: int) -> Copied:
-    """The same copy, as Python has it."""
+    """The copy that C has made, as Python has it."""
     memory, start, dtype, shape, samples = placed
     form = _form(dtype, shape, None if samples is None else len(samples), batch_dim)
     values = start + form.statistics

@@ -22,7 +22,7 @@ class BadValues:
     """
 
     def __init__(self) -> None:
-        """Nothing has."""
+        """Begin without a value that is not finite."""
         self.asks_for_step = False
         self._names: set[str] = set()
         self._first: NotFinite | None = None

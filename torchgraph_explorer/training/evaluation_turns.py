@@ -11,7 +11,7 @@ class EvaluationTurns:
     """
 
     def __init__(self) -> None:
-        """There was no evaluation."""
+        """Begin before the first evaluation."""
         self._recorded: tuple[int, str | None] = -1, None
         self._asked = -1
         self._waiting: list[str | None] = []
@@ -31,7 +31,7 @@ class EvaluationTurns:
         return True
 
     def note(self, step: int, label: str | None) -> None:
-        """It is recorded."""
+        """Note that the evaluation with this label is recorded."""
         self._recorded = step, label
         if label in self._waiting:
             self._waiting.remove(label)

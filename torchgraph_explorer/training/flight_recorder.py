@@ -24,7 +24,7 @@ class Waiting(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """The size of the kept tensors in memory, in bytes."""
 
     @property
     def before(self) -> int:

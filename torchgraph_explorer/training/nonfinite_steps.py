@@ -17,7 +17,7 @@ class NonfiniteSteps:
     """Knows whether the step before had NaN or infinity: from then on, each step may have it."""
 
     def __init__(self) -> None:
-        """No step was seen."""
+        """Begin before the first step."""
         self._was_found = False
         self._known: tuple[tuple[SeriesKey, ...], Traits] | None = None
 

@@ -43,7 +43,7 @@ class Decisions(Protocol):
     is_over: bool
 
     def publish(self, step: int, reason: str) -> None:
-        """A step was asked for here."""
+        """Tell the other ranks that this one was asked to keep `step`."""
 
     def news(self) -> Iterator[tuple[int, str]]:
         """What was asked for elsewhere since this was last called."""

@@ -55,7 +55,7 @@ def ever_sparser(step: int) -> bool:
 
 
 def schedule_name(log_freq: int | str | PerLabel | Schedule) -> str:
-    """Its name in the record."""
+    """The schedule's name in the record."""
     if not callable(log_freq):
         return str(log_freq if (steps := _whole(log_freq)) is None else steps)
     name = getattr(log_freq, "__qualname__", None)

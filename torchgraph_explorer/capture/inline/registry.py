@@ -43,7 +43,7 @@ class OpenWindow:
     """
 
     def __init__(self) -> None:
-        """The form without operations."""
+        """Begin with the compiled form that has no operations in it."""
         self.on, self.whole = False, False
         self._holders: dict[object, bool] = {}
 
@@ -58,7 +58,7 @@ class OpenWindow:
         self._update()
 
     def release_all(self) -> None:
-        """Nothing needs it any more."""
+        """Switch to the form without operations, even if somebody still holds the other one."""
         self._holders.clear()
         self._update()
 

@@ -102,7 +102,7 @@ class CellCache:
 
     @property
     def size(self) -> int:
-        """Bytes of all that is kept."""
+        """The size of all kept codes in bytes."""
         return self._bytes
 
     def get(self, owner: object, key: bytes) -> Codes | None:
@@ -114,7 +114,7 @@ class CellCache:
             return found
 
     def put(self, owner: object, key: bytes, codes: Codes) -> None:
-        """Keep `codes`."""
+        """Keep `codes` under a key of an owner, in place of those that were used least recently."""
         with self._lock:
             before = self._cells.pop((owner, key), None)
             self._bytes += codes.nbytes - (0 if before is None else before.nbytes)

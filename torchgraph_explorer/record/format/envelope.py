@@ -84,7 +84,7 @@ def enveloped(head: bytes, body: bytes | memoryview = b"") -> bytes:
 
 
 def enveloped_head(head: bytes, body_size: int) -> bytes:
-    """The same without the body, which follows, and the padding behind it."""
+    """What `enveloped` gives, without the body, which follows, and the padding behind it."""
     header = _checked(_RECORD.pack(MARKER, len(head), body_size, crc32(head), 0))
     return b"".join((header, head, _padding(len(head))))
 

@@ -37,7 +37,7 @@ _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class GraphParts:
-    """The messages of a `GraphBody`."""
+    """The messages that a `GraphBody` is cut into."""
 
     modules: list[pb.Module] = field(default_factory=list)
     calls: list[pb.Call] = field(default_factory=list)

@@ -85,11 +85,11 @@ class LoggedSoFar(NamedTuple):
 
     @property
     def scalars(self) -> Mapping[str, Scalar]:
-        """Those without a label, by name."""
+        """The scalars without a label, by name."""
         return self.labelled(None)
 
     def labelled(self, label: str | None) -> Mapping[str, Scalar]:
-        """Those with this label, by name; None: those without."""
+        """The scalars with this label, by name; for None, those without a label."""
         return {one.name: one for one in self.every if one.label == label}
 
 

@@ -85,7 +85,7 @@ def encode_in_python(
     histograms: Histograms,
     fingerprints: npt.NDArray[np.uint64] | None = None,
 ) -> bytes:
-    """The same where `body.c` was not built, and the reference for it."""
+    """The body as Python makes it: where `body.c` was not built, and as the reference for that."""
     packed, offsets = pack(histograms)
     rows, known = statistics.shape
     columns = known if fingerprints is None else known + len(FINGERPRINT)

@@ -315,7 +315,7 @@ def _not_finite(numbers: pb.TrainingNumbers) -> NotFinite | None:
 
 
 def _origin(one: pb.TrainingNumbers.NotFinite.Origin) -> NotFiniteOrigin | None:
-    """None if it is of a kind that a newer version writes."""
+    """The origin in `message`; None if it is of a kind that a newer version writes."""
     kind = next((kind for kind in get_args(OriginKind) if kind == one.kind), None)
     return None if kind is None else NotFiniteOrigin(kind, tuple(one.name), one.count, one.total)
 

@@ -61,7 +61,7 @@ class Body(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size of the body in bytes."""
 
     def write(self, into: Memory) -> None:
         """Write it at the beginning of `into`, which has `SPARE` bytes more."""
@@ -74,7 +74,7 @@ def body_of(arrays: KeptArrays) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _BodyInPython:
-    """One that is encoded already."""
+    """A body that Python has encoded already."""
 
     data: bytes
 
@@ -87,7 +87,7 @@ class _BodyInPython:
 
 
 def body_in_python(arrays: KeptArrays) -> Body:
-    """The same where `blocks.c` was not built, and the reference for it."""
+    """The body as Python makes it: where `blocks.c` was not built, and as the reference for that."""
     blocks: list[bytes] = []
     rows: dict[int, tuple[int, int, int]] = {-1: (0, 0, 0)}
     end = 0
@@ -128,7 +128,7 @@ class _BodyInC:
 
 
 def body_in_c(arrays: KeptArrays) -> Body | None:
-    """The same, made while other threads run Python; None where that was not built."""
+    """As `body_in_python`, made in C while other threads run Python; None where blocks.c was not built."""
     functions = _functions()
     if functions is None:
         return None
@@ -207,7 +207,7 @@ def _check(start: int, data: bytes) -> int:
 
 
 class _Functions(NamedTuple):
-    """Those of blocks.c."""
+    """The functions of blocks.c."""
 
     plan_blocks: Any
     encode_blocks: Any

@@ -86,7 +86,7 @@ class LayoutEncoder:
     """Encodes what is known of the tensors of a step besides their elements. Most steps have the same as the last."""
 
     def __init__(self) -> None:
-        """No step was encoded."""
+        """Begin before the first step."""
         self._latest: tuple[object, bytes] = (), b""
 
     def encode(self, arrays: KeptArrays) -> bytes:

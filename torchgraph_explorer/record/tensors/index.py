@@ -119,7 +119,7 @@ class KeptLayouts:
 
     @classmethod
     def of(cls, tensors: tuple[KeptLayout | None, ...]) -> KeptLayouts:
-        """Those of `tensors`."""
+        """What a record holds whose tensors have these layouts."""
         by_name = {(one.key, one.loss): at for at, one in enumerate(tensors) if one is not None}
         losses: dict[SeriesKey, list[str]] = {}
         for key, loss in by_name:
@@ -143,7 +143,7 @@ class KeptIndex:
 
     @property
     def bytes(self) -> int:
-        """Size of the files."""
+        """The size of the files in bytes."""
         return sum(segment.file.size for segment in list(self._segments.values()))
 
     def of_model(self, model: str) -> Mapping[int, Mapping[int, KeptRecord]]:

@@ -185,7 +185,7 @@ def _by_rank(found: KeptCatalog) -> Iterable[int]:
 
 
 def _read(model: ModelRecord, found: KeptCatalog, at: int, *, names: Container[Name]) -> Iterator[Read]:
-    """Those of a step that can be read."""
+    """The kept tensors of a step that can be read."""
     for one in found.layouts[found.layout[at]]:
         if _name(one) in names:
             with suppress(NotFoundError, RecordError):
@@ -237,7 +237,7 @@ def _part(
 
 
 def _tensors(found: KeptCatalog) -> Iterable[KeptLayout]:
-    """One for each tensor, in the order in which `listed` has them."""
+    """The layout of each kept tensor, in the order in which `listed` has them."""
     return {(*one.key, one.loss): one for layout in found.layouts for one in layout}.values()
 
 
