@@ -177,8 +177,8 @@ static int find(Kept *all, PyObject *tensor, PyObject *path, Found *found) {
     return found->info == NULL ? -1 : 1;
 }
 
-/* The same, of all tensors that `listed` gives, a list of pairs of a path and a tensor, or None where Python has to look. Takes the
- * reference to it. */
+/* As `find`, of all tensors in `listed`: a list of pairs of a path and a tensor, or None where Python has to look. Takes the
+ * reference to `listed`. */
 static int find_listed(Kept *all, PyObject *listed, AllFound *found) {
     found->count = 0;
     if (keep(all, listed) == NULL) return -1;
@@ -192,7 +192,7 @@ static int find_listed(Kept *all, PyObject *listed, AllFound *found) {
     return 1;
 }
 
-/* The same, of what a module is called with. */
+/* As `find`, of all tensors that a module is called with. */
 static int find_inputs(Kept *all, PyObject *args, PyObject *kwargs, AllFound *found) {
     if (PyTuple_Size(args) != 1 || PyDict_Size(kwargs) != 0 || !is_exactly(PyTuple_GetItem(args, 0), TENSOR))
         return find_listed(all, PyObject_CallFunctionObjArgs(part[PLAIN_INPUTS], args, kwargs, NULL), found);
@@ -200,7 +200,7 @@ static int find_inputs(Kept *all, PyObject *args, PyObject *kwargs, AllFound *fo
     return find(all, PyTuple_GetItem(args, 0), part[INPUT_PATH], found->of);
 }
 
-/* The same, of what it has returned. */
+/* As `find`, of all tensors that a module has returned. */
 static int find_outputs(Kept *all, PyObject *output, AllFound *found) {
     if (!is_exactly(output, TENSOR))
         return find_listed(all, PyObject_CallFunctionObjArgs(part[PLAIN_OUTPUTS], output, NULL), found);
@@ -349,7 +349,7 @@ static int observe(Step *step, Kept *all, PyObject *opened, PyObject *key, int r
     return keep(all, done) == NULL ? -1 : 0;
 }
 
-/* The same, of all tensors among the arguments or results of the call. */
+/* As `observe`, of all tensors among the arguments or results of the call. */
 static int observe_all(Step *step, Kept *all, PyObject *opened, PyObject *known, int at, PyObject *name, PyObject *number,
                        const AllFound *found) {
     for (int i = 0; i < found->count; i++) {
@@ -789,7 +789,7 @@ static int leave_edges(Kept *all, PyObject *outer, PyObject *opened, PyObject *i
     return end == NULL || PyList_Append(starts, first) < 0 ? -1 : PyList_Append(ends, end);
 }
 
-/* The same, of a call that made some; 0, or -1 with an exception. */
+/* As `EdgeSeries.leave`, of a call that made some; 0, or -1 with an exception. */
 static int leave_edges_in_python(Step *step, Kept *all, PyObject *outer, PyObject *opened, const AllFound *made) {
     PyObject *given = keep(all, PyList_New(0));
     for (int at = 0; given != NULL && at < made->count; at++) {
@@ -1002,7 +1002,7 @@ static int measure_gradient(Gradients *these, Kept *all, PyObject *name, PyObjec
     return keep_whole(these->of[P_KEEP_AT_ONCE], these->of[P_KEEP], key, gradient);
 }
 
-/* The same, of the own parameters of a module. The references are held since Python code may run, and change what is there. */
+/* As `measure_gradient`, of a module's own parameters. The references are held since Python code may run and replace them. */
 static int measure_gradients_of(Gradients *these, Kept *all, PyObject *name, PyObject *module) {
     PyObject *parameters = get(all, module, N_OWN_PARAMETERS), *path, *parameter;
     if (parameters == NULL) return -1;

@@ -20,7 +20,7 @@ MOST_NAMES = 200
 
 
 def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NotFiniteOrigin | None:
-    """Which inputs, else which parameters, of a pass whose output is not finite are not.
+    """Which inputs are not finite, in a pass whose output is not. If all inputs are finite: which parameters are not.
 
     None if one of them cannot be read without waiting or without calling code of others. Minus infinity in an input
     may be meant, where it masks.
@@ -31,9 +31,10 @@ def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, o
 
 
 def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigin | None:
-    """The gradients of which parameters are not finite, or, if all are not, which parameters; None as above.
+    """Which parameters have gradients that are not finite. If no gradient is finite: which parameters are not.
 
-    If all are not, and `is_updated` with them, nothing is known of the parameters before.
+    None if one of them cannot be read without waiting. Also if no gradient is finite and the model `is_updated` with
+    them, since nothing is known of the parameters before that.
     """
     gradients = ((name, gradient_of(one)) for name, one in unwrapped(model).named_parameters())
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))

@@ -75,7 +75,7 @@ class Parameters:
                 self._measure_module(name, module)
 
     def _measure_gradients_in_c(self) -> bool:
-        """The same as `_measure_gradients`, in C. Returns False where that cannot be done."""
+        """Measure the gradients of all parameters in C; returns whether that was done."""
         makers, native = native_calls.makers(), self._measure.native
         if makers is None or native is None or "params_grad" not in self._rows.kinds:
             return False
@@ -90,7 +90,7 @@ class Parameters:
                 self._measure_gradient(name, path, parameter)
 
     def _measure_module(self, name: str, module: nn.Module) -> None:
-        """The same, of all own parameters of a module."""
+        """Measure the gradients of all own parameters of a module."""
         with NoDispatch():
             for path, parameter in _own(module):
                 self._measure_gradient(name, path, parameter)

@@ -110,10 +110,13 @@ SITUATION_BYTES = 1 << 22
 """What is known of a step by name, not compressed. Ours have at most some ten lists of 1000 names."""
 
 SITUATIONS_BYTES = 1 << 26
-"""All different ones of a model that are read. Steps of further ones have no facts about the training."""
+"""All different situations of a model that are read. Steps in further ones have no facts about the training."""
 
 TRAINING_BYTES = 1 << 25
-"""The same, compressed, and the numbers of all steps, some 50 bytes each, and 20 for each module."""
+"""All different situations of a model, compressed, and the numbers of all its steps.
+
+These are some 50 bytes for each step, and 20 for each of its modules.
+"""
 
 NOTES = 64
 """Notes of a session that is not closed. Later ones are left out."""

@@ -13,7 +13,7 @@ What comes back along an edge does not count by itself: the tensors at its ends 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
-from torchgraph_explorer.record.ranks.steps import Frames
+from torchgraph_explorer.record.ranks.steps import by_segment
 from torchgraph_explorer.record.steps.body import WORD, Table, read_row
 from torchgraph_explorer.record.steps.layout import FrameLayout
 from torchgraph_explorer.schema import STATISTICS, Series
@@ -129,17 +129,13 @@ def nonfinite_frames(model: ModelIndex, first: int, stop: int, *, of: Traits) ->
     found = np.zeros(len(frames), dtype=np.bool_)
     numbers, shares = model.frames.by_rank(frames)
     known = {layout: _count_columns(model, layout, len(of.call)) for layout in set(shares["layout"].tolist())}
-    for segment, places in groupby(_by_segment(shares), key=lambda place: int(shares["segment"][place])):
+    for segment, places in groupby(by_segment(shares), key=lambda place: int(shares["segment"][place])):
         with reading(model.frames.segment(segment)) as read:
             for place in places:
                 number, layout = int(numbers[place]), known[int(shares["layout"][place])]
                 if layout is not None and not found[number]:
                     found[number] = _is_nonfinite(read, shares[place], layout, of=of)
     return found
-
-
-def _by_segment(shares: Frames) -> Iterator[int]:
-    yield from np.argsort(shares["segment"], kind="stable").tolist()
 
 
 def _count_columns(model: ModelIndex, number: int, series_count: int) -> _CountColumns | None:

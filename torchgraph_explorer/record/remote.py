@@ -104,9 +104,7 @@ class RemoteFolder:
 class RemoteSegments:
     """Segments of one session at a URL. Each `put` writes one."""
 
-    def __init__(  # one more than usual
-        self, url: str, begin: Callable[[Place], bytes], *, limit: int, session: str, part: str = ""
-    ) -> None:
+    def __init__(self, url: str, begin: Callable[[Place], bytes], *, limit: int, session: str, part: str = "") -> None:
         """Write to `url`, which is not accessed yet.
 
         Args:

@@ -274,7 +274,7 @@ static PyObject *take(PyObject *self, PyObject *const *arguments, ptrdiff_t coun
     return take_one(self, arguments, count, 0);
 }
 
-/* The same, right after `tensors.c` was asked to measure that tensor. */
+/* As `take`, right after `tensors.c` was asked to measure that tensor. */
 static PyObject *take_measured(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     return take_one(self, arguments, count, 1);
 }

@@ -23,7 +23,7 @@ class Taking(NamedTuple):
 
     Attributes:
         take: Copies a tensor of the series with this key; False if that is left to Python.
-        take_measured: The same, right after `tensors.c` was asked to measure that tensor.
+        take_measured: Like `take`, to be called right after `tensors.c` was asked to measure that tensor.
         measure: Makes statistics of neurons that were left for later, in any thread, after the last `take`.
     """
 

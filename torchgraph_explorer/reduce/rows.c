@@ -25,21 +25,21 @@ enum { SHIFT = 21, LAST_BUCKET = 1019, SIGN = 1 << (31 - SHIFT), CODES = 2 * SIG
 enum { SPAN = CODES + 272 };
 enum { TABLES = 4, LANES = 8, BLOCK = 2048, FEW = 512 };
 
-/* As in records.STATISTICS. */
+/* As in schema.STATISTICS. */
 enum { COUNT, SAMPLED, NANS, POSITIVE_INFINITIES, NEGATIVE_INFINITIES, ZEROS };
 enum { MIN = 6, MAX, MEAN, ABSOLUTE_MEAN, STD, L2_NORM, STATISTICS };
 
 /* As in `schema`. */
 enum { OF_NONE, OF_ALL, OF_SAMPLE };
 
-/* As in native.TYPES. */
+/* As in row_buffer.TYPES. */
 enum { FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, INT16, INT32, INT64, UINT8 };
 
 #define LARGEST 3.4028234663852886e38
 #define LARGEST_DOUBLE 0x1.fffffffffffffp1023
 #define INFINITE 0x7f800000u
 
-/* Where rows are put; `native.Rows` is its other side. */
+/* Where rows are put. Python fills it in as `row_buffer._Buffers`. */
 typedef struct {
     float *statistics; /* [most_rows, STATISTICS] */
     uint32_t *ends;    /* [most_rows]: where the entries of each row end */

@@ -73,7 +73,7 @@ static int described_elements(PyObject *tensor, Elements *found) {
     return 1;
 }
 
-/* The same, by a method of the tensor for each question. */
+/* As `described_elements`, by asking a method of the tensor for each fact. */
 static int asked_elements(PyObject *tensor, Elements *found) {
     found->type = element_type(tensor);
     if (found->type < 0) return found->type == -2 ? 0 : -1;
@@ -113,7 +113,7 @@ static int elements_anywhere(PyObject *tensor, Elements *found) {
     return exchange != NULL ? described_elements(tensor, found) : asked_elements(tensor, found);
 }
 
-/* The same, of tensors in host memory and in order there alone. */
+/* As `elements_anywhere`, but 0 also for tensors that are not in host memory, or not in order there. */
 static int plain_elements(PyObject *tensor, Elements *found) {
     int is_plain = elements_anywhere(tensor, found);
     return is_plain > 0 && !(found->is_in_order && found->gpu < 0) ? 0 : is_plain;
@@ -308,7 +308,7 @@ static PyObject *once_values(PyObject *self, PyObject *const *arguments, ptrdiff
     return row_or_none(is_one_tensor(arguments, count) ? add_once(step, arguments[0], 0) : -1);
 }
 
-/* The same, of its norms. */
+/* Argument: a tensor. Returns the row of its norms; None if it is no ordinary tensor, or there is no room. */
 static PyObject *once_norms(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL) return NULL;
@@ -377,7 +377,7 @@ static int64_t add_units(const Sampling *sampling, const Output *output, float *
 }
 
 /* Arguments: an output, whether its units are along the second dimension and not the last one, their largest magnitudes so far,
- * and whether there are none yet. Returns the rows of both; None as above. */
+ * and whether there are none yet. Returns the rows of both; None if it is no ordinary tensor, or there is no room. */
 static PyObject *units_of(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     Step *step = PyCapsule_GetPointer(self, STEP);
     if (step == NULL) return NULL;

@@ -88,35 +88,9 @@ class Keep:
         Raises:
             OptionError: An argument has a value that is not allowed.
         """
-        if not patterns:
-            raise OptionError(
-                "Keep() names no tensor. Pass at least one pattern: Keep('head', '*.weight'), or Keep('*')."
-            )
-        if samples is not None and not _is_whole(samples, least=1):
-            raise OptionError(
-                f"samples={samples!r} is not a number of samples. Pass a whole number, 1 or more, or None for all."
-            )
-        if log_freq is not None and not isinstance(log_freq, PerLabel) and not _is_whole(log_freq, least=1):
-            raise OptionError(
-                f"log_freq={log_freq!r} is not a number of steps. Pass a whole number, 1 or more, a PerLabel, or None."
-            )
-        if not _is_positive(megabytes):
-            raise OptionError(f"megabytes={megabytes!r} is not a size. Pass a number above 0.")
-        if not _is_whole(batch_dim):
-            raise OptionError(f"batch_dim={batch_dim!r} is not a dimension. Pass a whole number, such as 0.")
-        if when not in WHEN:
-            raise OptionError(
-                f"when={when!r} does not say when to keep tensors. Pass 'logged', or 'flagged' to keep only steps that "
-                f"something asks for."
-            )
-        if before is not None and (when != "flagged" or not _is_whole(before, least=0)):
-            raise OptionError(
-                f"before={before!r} with when={when!r}. Pass a whole number of steps, 0 or more, and when='flagged'."
-            )
-        if not (_is_positive(wandb_megabytes) or wandb_megabytes == 0) or wandb_megabytes > MOST_ON_PAGE:
-            raise OptionError(
-                f"wandb_megabytes={wandb_megabytes!r} is not a size for a page. Pass a number from 0 to {MOST_ON_PAGE}."
-            )
+        _check_what(patterns, samples, batch_dim)
+        _check_when(log_freq, when, before)
+        _check_sizes(megabytes, wandb_megabytes)
         object.__setattr__(self, "patterns", tuple(map(parsed, patterns)))
         object.__setattr__(self, "samples", None if samples is None else int(samples))
         is_number = log_freq is not None and not isinstance(log_freq, PerLabel)
@@ -131,6 +105,57 @@ class Keep:
     def is_flagged(self) -> bool:
         """Whether steps are kept only if something asks for them."""
         return self.when == "flagged"
+
+
+def _check_what(patterns: tuple[str, ...], samples: int | None, batch_dim: int) -> None:
+    """Refuse what does not say which tensors, or which part of them, to keep.
+
+    Raises:
+        OptionError: An argument has a value that is not allowed.
+    """
+    if not patterns:
+        raise OptionError("Keep() names no tensor. Pass at least one pattern: Keep('head', '*.weight'), or Keep('*').")
+    if samples is not None and not _is_whole(samples, least=1):
+        raise OptionError(
+            f"samples={samples!r} is not a number of samples. Pass a whole number, 1 or more, or None for all."
+        )
+    if not _is_whole(batch_dim):
+        raise OptionError(f"batch_dim={batch_dim!r} is not a dimension. Pass a whole number, such as 0.")
+
+
+def _check_when(log_freq: int | PerLabel | None, when: str, before: int | None) -> None:
+    """Refuse what does not say in which steps to keep tensors.
+
+    Raises:
+        OptionError: An argument has a value that is not allowed.
+    """
+    if log_freq is not None and not isinstance(log_freq, PerLabel) and not _is_whole(log_freq, least=1):
+        raise OptionError(
+            f"log_freq={log_freq!r} is not a number of steps. Pass a whole number, 1 or more, a PerLabel, or None."
+        )
+    if when not in WHEN:
+        raise OptionError(
+            f"when={when!r} does not say when to keep tensors. Pass 'logged', or 'flagged' to keep only steps that "
+            f"something asks for."
+        )
+    if before is not None and (when != "flagged" or not _is_whole(before, least=0)):
+        raise OptionError(
+            f"before={before!r} with when={when!r}. Pass a whole number of steps, 0 or more, and when='flagged'."
+        )
+
+
+def _check_sizes(megabytes: float, wandb_megabytes: float) -> None:
+    """Refuse what is no size of a run's kept tensors, or of those in a page.
+
+    Raises:
+        OptionError: An argument has a value that is not allowed.
+    """
+    if not _is_positive(megabytes):
+        raise OptionError(f"megabytes={megabytes!r} is not a size. Pass a number above 0.")
+    if not (_is_positive(wandb_megabytes) or wandb_megabytes == 0) or wandb_megabytes > MOST_ON_PAGE:
+        raise OptionError(
+            f"wandb_megabytes={wandb_megabytes!r} is not a size for a page. Pass a number from 0 to {MOST_ON_PAGE}."
+        )
 
 
 def _is_whole(value: object, *, least: int | None = None) -> bool:

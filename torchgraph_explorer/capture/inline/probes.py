@@ -125,7 +125,7 @@ def _not_inserted(key: int, module: str) -> None:
         probes.fail(module, RuntimeError("what shows its tensors could not be compiled into it"))
 
 
-_not_inserted._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as above
+_not_inserted._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as of `_new_site`
 
 
 @cache

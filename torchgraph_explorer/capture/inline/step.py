@@ -44,12 +44,12 @@ def eager_step(calls: tuple[Call, ...], rows: Mapping[SeriesKey, int]) -> EagerS
 class InlineForward:
     """The forward pass of a step whose tensors come from operations that were compiled into the model.
 
-    There is one, and no hook is on the modules (a `captured_step.Forward`). It is assumed to call its modules in the
+    There is one, and no hook is on the modules (a `step_parts.Forward`). It is assumed to call its modules in the
     same way as an earlier step that ran as it was written, and to have the same tensor where that one did.
 
     Attributes:
         shown: How many tensors the operations have shown.
-        calls, passes, trace, thread, until_update, takes_more, trained: See `captured_step.Forward`.
+        calls, passes, trace, thread, until_update, takes_more, trained: See `step_parts.Forward`.
     """
 
     takes_more = is_open = is_traced = False
@@ -74,7 +74,7 @@ class InlineForward:
 
     @property
     def may_have_backward(self) -> bool:
-        """See `captured_step.Forward`."""
+        """See `step_parts.Forward`."""
         return self._state.now in {State.FORWARD_OVER, State.BACKWARD}
 
     def show(self, role: str, found: Iterable[tuple[str, Tensor]]) -> None:

@@ -110,3 +110,9 @@ def _places(shares: Frames, frame: np.void) -> list[tuple[int, int]]:
         return [(int(frame["segment"]), int(frame["body"]))]
     some = shares[frame["first"] : frame["first"] + frame["ranks"]]
     return list(zip(some["segment"].tolist(), some["body"].tolist(), strict=True))
+
+
+def by_segment(frames: Frames) -> list[int]:
+    """The places of `frames`, with those in one file after each other, so that each file is opened once."""
+    order: list[int] = np.argsort(frames["segment"], kind="stable").tolist()
+    return order

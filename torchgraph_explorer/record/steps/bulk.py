@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -15,7 +14,7 @@ from torchgraph_explorer.moments import COLUMN, NON_FINITE
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
 from torchgraph_explorer.record.notices import Notices
-from torchgraph_explorer.record.ranks.steps import Frames
+from torchgraph_explorer.record.ranks.steps import by_segment
 from torchgraph_explorer.record.steps.body import FINGERPRINT, WORD, Table, read_row
 from torchgraph_explorer.record.steps.layout import FrameLayout
 from torchgraph_explorer.record.steps.reading import read_frame
@@ -87,17 +86,13 @@ def read_bulk(model: ModelIndex, numbers: Ints, notices: Notices) -> BulkRows:
     alone = np.flatnonzero(~is_merged)
     _, shares = model.frames.by_rank(frames[alone])
     columns = {layout: _columns(model, layout) for layout in set(shares["layout"].tolist())}
-    for segment, places in groupby(_by_segment(shares), key=lambda place: int(shares["segment"][place])):
+    for segment, places in groupby(by_segment(shares), key=lambda place: int(shares["segment"][place])):
         with reading(model.frames.segment(segment)) as read:
             for place in places:
                 known = columns[int(shares["layout"][place])]
                 if known is not None:
                     _read_alone(read, shares[place], known, found=found.at(alone[place]))
     return found
-
-
-def _by_segment(shares: Frames) -> Iterator[int]:
-    yield from np.argsort(shares["segment"], kind="stable").tolist()
 
 
 def _columns(model: ModelIndex, number: int) -> _Columns | None:
