@@ -54,7 +54,7 @@ class AttachTargets:
         self._threads[step] = threading.get_ident()
 
     def leave(self, step: Attachable) -> None:
-        """`step` records no more of them. May be called for one that never entered."""
+        """Stop giving `step` what is attached. May be called for a step that never entered."""
         self._threads.pop(step, None)
 
     def open_steps(self) -> tuple[Attachable, ...]:

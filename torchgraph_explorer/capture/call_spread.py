@@ -39,5 +39,5 @@ TOO_MANY_INPUTS = (
 
 
 def has_too_many_inputs(number: int, inputs: int) -> bool:
-    """Whether some of so many inputs of call `number` of a module are not recorded."""
+    """Whether so many inputs of call `number` of a module are too many to record them all."""
     return inputs > MOST_INPUTS and number >= FIRST_CALLS

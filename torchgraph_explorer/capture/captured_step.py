@@ -177,12 +177,12 @@ class CapturedStep:
 
     @property
     def awaits_backward(self) -> bool:
-        """Further forward passes belong to it, since a backward pass may still come through those before."""
+        """Whether further forward passes belong to the step, since a backward pass may still come through earlier ones."""
         return self.forward.takes_more and self.forward.may_have_backward
 
     @property
     def have_gradients(self) -> bool:
-        """A backward pass has come through it."""
+        """Whether a backward pass has come through the step."""
         return self._gradients.passes.have_begun
 
     @property
@@ -335,7 +335,7 @@ class CapturedStep:
         self.forward.conclude()
 
     def training_facts(self) -> PendingFacts | None:
-        """What only the live training knows of it; None if that is not known. To be called once, at its end."""
+        """What only the live training knows of the step; None if it is not known. To be called once, at the end."""
         return None if self._facts is None else self._facts.conclude(self.forward.calls.done)
 
     @property

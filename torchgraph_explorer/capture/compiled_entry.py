@@ -257,7 +257,7 @@ class CompiledCall(threading.local):
             process_state.eager.hold(self._holder)
 
     def take(self) -> bool | None:
-        """Whether the model's call in it is logged; None for a further call of the model, and without an open entry."""
+        """Whether the model's call in the open entry is logged; None for a further call, and without an open entry."""
         logged, self._logged = self._logged, None
         return logged
 

@@ -84,7 +84,7 @@ class CurrentStep:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the model is being executed in it."""
+        """Whether the model is being executed in the logged step."""
         return self.one is not None and self.one.forward_open
 
     def end(self) -> None:

@@ -67,7 +67,7 @@ class Entrances:
             self._seen.add(name)
 
     def note_update(self) -> None:
-        """The model was updated, and if a call of it was waited for, none came: it is entered elsewhere, too."""
+        """Note an update of the model. If a call was waited for, none came, so the model is also entered elsewhere."""
         if self.are_waited_for:
             self._same = 0
 

@@ -43,14 +43,14 @@ class OutsideModes:
         self._transforms: list[Any] = []
 
     def leave(self) -> None:
-        """Leave all of them. No instruction is between removing one and keeping it, so an interrupt loses none."""
+        """Leave all modes. No instruction is between removing a mode and keeping it, so an interrupt loses none."""
         take = torch._C._functorch.pop_dynamic_layer_stack
         self._traced.extend(starmap(_pop_mode_from_pre_dispatch, repeat((), _len_torch_dispatch_stack_pre_dispatch())))
         set_modes(())
         self._transforms.extend(starmap(take, repeat((), _transforms.get_dynamic_layer_stack_depth())))
 
     def restore(self) -> None:
-        """Enter them again. May be called twice."""
+        """Enter the modes again. May be called twice."""
         while (depth := _transforms.get_dynamic_layer_stack_depth()) < len(self._transforms):
             _transforms.push_dynamic_layer_stack(self._transforms[-1 - depth])
         set_modes(self._modes)

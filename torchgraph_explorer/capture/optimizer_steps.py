@@ -43,7 +43,7 @@ class OptimizerListener(Protocol):
         """Whether it is known that `optimizer` moves the listener's model."""
 
     def fail_at_step(self, fault: Exception) -> None:
-        """One of these raised `fault`."""
+        """One of the methods above raised `fault`."""
 
 
 class _FrameMark(NamedTuple):

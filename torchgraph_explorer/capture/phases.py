@@ -25,7 +25,7 @@ class Phase(Protocol):
         """Names that the loop attaches before passes begin."""
 
     def takes(self, model: nn.Module) -> bool:
-        """Whether a pass that begins now belongs to it."""
+        """Whether a pass of `model` that begins now belongs to this phase."""
 
     def note_pass(self, *, is_own: bool) -> None:
         """A pass begins."""
@@ -44,7 +44,7 @@ class Phase(Protocol):
         """The number of a step that begins now."""
 
     def go_on_at(self, step: int) -> None:
-        """The next step is `step`, or a later one: so many were made earlier."""
+        """Go on at `step` if fewer steps have begun: so many were made in earlier sessions."""
 
 
 class Training:

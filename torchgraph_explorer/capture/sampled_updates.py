@@ -39,7 +39,7 @@ class _Samples(Protocol):
         """The l2 norm of the update of each, as a share of that of the parameter, `[samples]`; 0 if that is zero."""
 
     def visible(self) -> Iterator[int]:
-        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+        """Which of the samples were updated in place: an optimizer may give a parameter other memory."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _SamplesInC:
         return found
 
     def visible(self) -> Iterator[int]:
-        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+        """Which of the samples were updated in place: an optimizer may give a parameter other memory."""
         places = zip(self.places, self._moved_to, strict=True)
         return (at for at, (before, now) in enumerate(places) if before == now != 0)
 
@@ -96,7 +96,7 @@ class _SamplesInTorch:
         return _ratios(self.before, pad_sequence(self.views, batch_first=True))
 
     def visible(self) -> Iterator[int]:
-        """Which of them were updated where they were: an optimizer may give a parameter other memory."""
+        """Which of the samples were updated in place: an optimizer may give a parameter other memory."""
         for at, (parameter, view) in enumerate(zip(self.parameters, self.views, strict=True)):
             values = plain(parameter)
             if has_memory(values) and values.data_ptr() == view.data_ptr():

@@ -38,7 +38,7 @@ class Keeper(Protocol):
         """Whether the tensor is to be kept."""
 
     def take(self, key: SeriesKey, tensor: Tensor) -> None:
-        """Keep `tensor`, of this series, as it is now, if it is to be kept, in place of what came before for it."""
+        """If `tensor` is to be kept, keep it as it is now, in place of an earlier tensor of the same series."""
 
     def fail(self, fault: Exception) -> None:
         """Some tensors could not be given to `take`."""

@@ -183,7 +183,7 @@ class Trace(TorchDispatchMode):
         inside.unseen = None
 
     def _thin(self, target: int) -> None:
-        """The call of node `target` is over. Of very many edges to it, keep some."""
+        """The call of node `target` is over. If there are very many edges to it, keep only some of them."""
         edges = self._edges.get(target, {})
         if len(edges) > MOST_SOURCES:
             half = SOURCES_KEPT // 2

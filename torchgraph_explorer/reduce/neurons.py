@@ -86,7 +86,7 @@ def samples_for_c(chosen: tuple[int, ...]) -> Samples:
 
 
 def statistics_size(dtype: torch.dtype, neurons: int) -> int:
-    """Bytes of the statistics of so many neurons."""
+    """How many bytes the statistics of `neurons` neurons take."""
     return 3 * neurons * (8 if dtype in DOUBLE else 4)
 
 

@@ -44,7 +44,7 @@ class Room:
 
     @property
     def address(self) -> int:
-        """Address of what kept.c knows of it."""
+        """The address of what kept.c knows of this memory."""
         return ctypes.addressof(self._place)
 
     @property

@@ -139,7 +139,7 @@ class _Memory:
         self._buffers.threads = min(self._threads, _threads())
 
     def repeat(self, times: int) -> None:
-        """Make the last row stand for so many times its elements."""
+        """Make the last row stand for `times` times as many elements."""
         row = self._buffers.rows - 1
         start = self._ends[row - 1] if row else 0
         self._statistics[row, _COUNTS] *= times

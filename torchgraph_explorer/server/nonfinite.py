@@ -80,7 +80,7 @@ class NonFinite:
         }
 
     def _look(self, model: ModelRecord, until: float) -> tuple[Flags, Json | None]:
-        """What is known of the model, after searching more of it until the time is up."""
+        """What is known of the model, after more of its frames were searched until the moment `until`."""
         with self._lock:
             cached = self._cached.setdefault((model.name, model.optimizer), _CachedAnswer())
         with cached.lock:

@@ -117,7 +117,7 @@ def _or_nan(values: Floats, good: Any) -> Floats:
 
 
 def _can_be_axis(scalar: Scalar) -> bool:
-    """Whether it never falls, and rises, so that steps can be placed by it."""
+    """Whether the scalar never falls, and ends higher than it began, so that steps can be placed by it."""
     values = scalar.values
     if len(values) < 2 or not np.isfinite(values).all():
         return False

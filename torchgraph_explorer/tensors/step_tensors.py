@@ -160,7 +160,7 @@ class KeptSteps:
         return found
 
     def samples(self, batch: int) -> Samples:
-        """The kept samples of a batch of so many, which is noted in `numbers`."""
+        """The samples that are kept of a batch of this size. They are noted in `numbers`."""
         found = samples_for_c(samples_of(batch, self._keep.samples))
         if len(self.numbers) < MOST_BATCHES:
             self.numbers[batch] = found
@@ -357,12 +357,12 @@ class StepTensors:
 
     @property
     def before(self) -> int:
-        """Steps before it that are kept with it, if it is asked for."""
+        """How many steps before this one are kept with it, if something asks for it."""
         return self._steps.before
 
     @property
     def is_flagged(self) -> bool:
-        """Whether NaN or infinity asks for it."""
+        """Whether the step is kept only if something asks for it, which NaN and infinity do."""
         return self._steps.is_flagged
 
     def _read_arrays(self) -> KeptArrays:

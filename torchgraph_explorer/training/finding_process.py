@@ -81,7 +81,7 @@ class FindingProcess:
             raise FindingProcessError(reason(fault)) from fault
 
     def messages(self) -> list[dict[str, Any]]:
-        """What it has said since this was last asked."""
+        """The messages of the process since the last call."""
         found = []
         with suppress(queue.Empty):
             while True:
@@ -89,7 +89,7 @@ class FindingProcess:
         return found
 
     def finish(self, seconds: float) -> list[dict[str, Any]]:
-        """What it has still to say, when it has looked once more. Waits so many seconds for it."""
+        """Have the process look once more; returns its last messages. Waits for them for at most so many seconds."""
         self._ask(FINISH)
         found: list[dict[str, Any]] = []
         until = monotonic() + seconds

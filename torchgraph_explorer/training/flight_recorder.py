@@ -28,16 +28,16 @@ class Waiting(Protocol):
 
     @property
     def before(self) -> int:
-        """Steps before it that are kept with it, if it is asked for."""
+        """How many steps before this one are kept with it, if something asks for it."""
 
     def ask(self, reason: str) -> None:
-        """Keep it, for this reason."""
+        """Keep the tensors, for this reason."""
 
     def arrays(self) -> object:
         """What was kept. May have to wait for a device."""
 
     def done(self, used: int | None) -> None:
-        """It was written or dropped."""
+        """The step was written or dropped. The kept tensors of the run now take `used` bytes; None if not known."""
 
 
 class Entry(NamedTuple):
@@ -132,12 +132,12 @@ class FlightRecorder:
             self._release(step, reason, most=self._held[-1].kept.before)
 
     def close(self) -> None:
-        """Nothing asks for anything any more."""
+        """Drop the steps that are held, since nothing asks for them any more."""
         while self._held:
             self._held.popleft().kept.done(None)
 
     def _release(self, step: int, reason: str, *, most: int) -> None:
-        """Write the held steps; `most` of them, the latest ones."""
+        """Write the latest `most` of the steps that are held, and drop the others."""
         while len(self._held) > most:
             self._held.popleft().kept.done(None)
         while self._held:

@@ -47,10 +47,10 @@ class LiveViewer(Protocol):
 
     @property
     def url(self) -> str:
-        """Where to open it."""
+        """The address of the viewer."""
 
     def stop(self) -> None:
-        """End it, unless another watcher still shows something in it."""
+        """End the server, unless another watcher still shows something in it."""
 
     def wait(self) -> None:
         """Wait until the server has ended; a KeyboardInterrupt passes."""

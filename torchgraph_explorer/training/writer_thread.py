@@ -74,13 +74,13 @@ class Kept(Waiting, Protocol):
 
     @property
     def is_flagged(self) -> bool:
-        """Whether NaN or infinity asks for it."""
+        """Whether the step is kept only if something asks for it, which NaN and infinity do."""
 
     def arrays(self) -> KeptArrays:
         """What was kept. May have to wait for a device."""
 
     def done(self, used: int | None) -> None:
-        """It was written or dropped; the kept tensors of the run take so many bytes, None if that is not known."""
+        """The step was written or dropped. The kept tensors of the run now take `used` bytes; None if not known."""
 
 
 @dataclass(frozen=True, slots=True)

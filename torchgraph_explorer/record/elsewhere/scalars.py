@@ -56,7 +56,7 @@ class _Values:
         self._values.append(value.value)
 
     def placed(self, times: Floats, steps: Steps, frames: _Frames) -> Scalar:
-        """At the steps of these frames; what was found last, if neither a value nor a frame came since."""
+        """The scalar at the steps of these frames. It is computed again only if a value or a frame came since."""
         count, found = self._placed.get(frames, (-1, None))
         if found is None or count != len(self._values):
             own, logged, values = (np.array(each) for each in (self._steps, self._times, self._values))

@@ -60,7 +60,7 @@ class Launches:
         return tuple(sorted(together, key=lambda one: together[one].rank))
 
     def with_session(self, session: Session) -> Launches | None:
-        """These and `session`; None if it began before one of them, and all have to be grouped anew."""
+        """The launches with `session` added; None if it began before another, so that all have to be grouped anew."""
         last = self._last
         if session.created < last.created:
             return None

@@ -238,7 +238,7 @@ def _whole(parts: list[Rows]) -> Rows:
 
 
 def _scalar(name: str, label: str | None, parts: list[Rows]) -> Scalar:
-    """The scalar of these rows, whose steps do not fall; of several at a step, the last one."""
+    """The scalar of these rows, whose steps do not fall. Of several values at a step, the last one counts."""
     rows = _whole(parts)
     parts[:] = [rows]
     is_last = np.append(rows["step"][1:] != rows["step"][:-1], True)

@@ -76,7 +76,7 @@ class TensorWriter:
         self._outbox.put_if_due()
 
     def reached(self) -> Extent | None:
-        """What is written, with what waited; None if nothing is, or not all of it."""
+        """How far the file is written, with all that waited; None if nothing is written, or something still waits."""
         return self._outbox.reached()
 
     def close(self) -> None:

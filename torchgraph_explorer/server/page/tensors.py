@@ -152,7 +152,7 @@ def _measured_share(model: ModelRecord, found: KeptCatalog, room: float) -> floa
 
 
 def _chosen(found: KeptCatalog, most: float) -> set[Name]:
-    """Which tensors fit at so many steps as there should be, in `most` bytes."""
+    """Which tensors fit into `most` bytes at as many steps as a page should have."""
     sizes: dict[Name, int] = {}
     for layout in found.layouts:
         own: dict[Name, int] = {}
