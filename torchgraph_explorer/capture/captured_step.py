@@ -177,7 +177,7 @@ class CapturedStep:
 
     @property
     def awaits_backward(self) -> bool:
-        """Whether further forward passes belong to the step, since a backward pass may still come through earlier ones."""
+        """Whether further forward passes belong to it, since a backward pass may still come through earlier ones."""
         return self.forward.takes_more and self.forward.may_have_backward
 
     @property

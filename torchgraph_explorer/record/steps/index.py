@@ -151,7 +151,7 @@ class FrameIndex:
         return one
 
     def _frames_of(self, kinds: tuple[int, ...]) -> Frames:
-        """The frames of these kinds. They are selected once, since all that is read of an optimizer's steps needs them."""
+        """The frames of these kinds. Selected once, since all that is read of an optimizer's steps needs them."""
         frames = self.frames
         known = self._of_kinds.get(kinds)
         if known is None or known[0] is not frames:
