@@ -1,8 +1,8 @@
-"""What the gradient at the model's output tells of the targets, which the model itself is not given.
+"""Finds out what the gradient at the model's output tells of the targets, which the model itself is not given.
 
-Of a cross entropy, the right class is the one whose logit has the most negative gradient. Of a squared error, the
-target is the output minus the gradient, up to a factor. Of any error of one number, the gradient says on which side of
-the output the target is.
+For a cross entropy, the right class is the one whose logit has the most negative gradient. For a squared error, the
+target is the output minus the gradient, up to a factor. For any error of one number, the gradient tells on which side
+of the output the target is.
 """
 
 from __future__ import annotations
@@ -33,39 +33,47 @@ from torchgraph_explorer.capture.tensor_infos import Described, differentiable, 
 from torchgraph_explorer.schema import NumberAnswers, Operation, OperationKind, TokenAnswers
 
 MOST_SAMPLES, MOST_POSITIONS = 8, 64
-"""Tokens that are looked at: of the first samples, the first ones."""
+"""Most samples of an input of tokens that are looked at, and most positions of each."""
 
 LEAST_LENGTH = 5
+"""Fewest positions of a sequence of tokens that is looked at."""
 
 MOST_LOGITS = 1 << 20
-"""Gradients of logits that are looked at, of as many positions as these are of, `LEAST_LENGTH` at least."""
+"""Most gradients of logits that are looked at: this limits the positions of a sample, to no less than
+`LEAST_LENGTH`."""
 
 MOST_NUMBERS = 1 << 16
-"""Elements of an output whose targets are looked at."""
+"""Most elements of an output whose targets are looked at."""
 
 MOST_WEIGHED = 1 << 13
-"""Logits of which it is asked how a loss weighs classes, and over what its softmax goes."""
+"""Most logits that tell how a loss weighs classes, and over what its softmax goes."""
 
 LEAST_SAMPLES = 8
-"""The order of fewer numbers may be chance."""
+"""Fewest numbers that are looked at for their order: the order of fewer may be chance."""
 
 UNBOUNDED = 0.98
-"""Share of the largest gradient up to which the error has not bounded one, as Huber's does far from a target."""
+"""Largest gradient, over that of all samples, which no error has bounded, as Huber's does far from a target."""
 
 MOST_CHOICES = 64
-"""Outputs of each sample, of which one gets gradient."""
+"""Most outputs of a sample of which only one gets a gradient, such as the values of actions."""
 
 LEAST_SHARED = 4
-"""Samples of several numbers each, of which it is asked whether they have the same targets."""
+"""Fewest samples, of several numbers each, whose targets are compared with each other."""
 
 MOST_DIMENSIONS = 4
-"""The most dimensions of an output that are tested for being normalised, or for gradients that cancel."""
+"""Most dimensions of an output that is tested for being normalised, or for gradients that cancel."""
 
 _INTEGERS = frozenset({torch.int64, torch.int32})
 
 
 class _Tokens(NamedTuple):
-    """An input of tokens: its path, its sizes, and the first tokens of the first samples."""
+    """An input of tokens.
+
+    Attributes:
+        path: Its path.
+        shape: Its sizes, `[samples, length]`.
+        some: The first tokens of the first samples, at most `[MOST_SAMPLES, MOST_POSITIONS]`.
+    """
 
     path: str
     shape: tuple[int, int]
@@ -73,17 +81,23 @@ class _Tokens(NamedTuple):
 
 
 class _TokenRows(NamedTuple):
+    """The rows of the step's statistics with what was found of the input of tokens with this path."""
+
     path: str
     rows: list[Row]
 
 
 class Answers:
-    """What is found out in one step, from the first gradient at the first output of the first pass that has one."""
+    """What one step tells of the targets, by the gradient at the first output of the first pass that has one."""
 
     def __init__(self, measure: Measure, modules: ModulesByName, lock: threading.RLock, *, is_early: bool) -> None:
-        """No pass has begun. `lock` is held while a gradient is read: it may come in an autograd thread.
+        """No pass has begun.
 
-        In a step that `is_early`, one of the first, also what needs a few steps only is looked at.
+        Args:
+            measure: Measures tensors of the step.
+            modules: Those of the model, by name.
+            lock: Held while a gradient is read, which may be in an autograd thread.
+            is_early: The step is one of the first, in which facts are looked for that few steps can tell.
         """
         self._measure, self._lock, self._is_early = measure, lock, is_early
         self._given: Tensor | None = None
@@ -99,7 +113,7 @@ class Answers:
         self._targets: Row | None = None
 
     def begin(self, inputs: Described) -> None:
-        """The model is called with `inputs`. Of passes before one that has gradients, nothing is kept."""
+        """The model is called with `inputs`. What an earlier pass without gradients left is dropped."""
         if self._handle is not None or not self._is_open:
             return
         self._tokens, self._given = [], None
@@ -116,7 +130,7 @@ class Answers:
                 self._tokens.append(_Tokens(info.path, (tensor.shape[0], tensor.shape[1]), some))
 
     def end(self, outputs: Described, fail: Callable[[Exception], None]) -> None:
-        """It has returned `outputs`. `fail` is called with a fault of ours when their gradient comes."""
+        """The model has returned `outputs`. `fail` is called with a fault of ours when their gradient comes."""
         if self._handle is not None or not self._is_open:
             return
         for tensor in (one.tensor for one in hookable(differentiable(outputs), are_results=False)):
@@ -173,7 +187,7 @@ class Answers:
         self._found.append((kind, path, self._rows(numbers)))
 
     def _of_tokens(self, one: _Tokens, gradient: Tensor) -> _TokenRows:
-        """Shares of positions of logits `[samples, length, classes]`."""
+        """How the answers stand to the tokens `one`, by the gradient of logits `[samples, length, classes]`."""
         classes = gradient.shape[-1]
         length = min(one.some.shape[1], max(LEAST_LENGTH, MOST_LOGITS // (classes * len(one.some))))
         lowest = gradient[: len(one.some), :length].min(-1)
@@ -230,14 +244,14 @@ class Answers:
         self._values, self._given, self._tokens = None, None, []
 
     def operations(self, statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
-        """What else was found."""
+        """What was found of the loss, once the `statistics` of the step are known."""
         return tuple(
             Operation(kind, path, numbers=tuple(row(statistics, "mean") for row in rows))
             for kind, path, rows in self._found
         )
 
     def tokens(self, statistics: npt.NDArray[np.float32]) -> tuple[TokenAnswers, ...]:
-        """What was found of the tokens."""
+        """How the answers stand to each input of tokens, once the `statistics` of the step are known."""
         found = []
         for one in self._token_rows:
             positions, following, same, *padding = (row(statistics, "mean") for row in one.rows)
@@ -246,7 +260,7 @@ class Answers:
         return tuple(found)
 
     def numbers(self, statistics: npt.NDArray[np.float32]) -> NumberAnswers | None:
-        """What was found of numbers."""
+        """What the gradients tell of targets of one number; None if that is not known."""
         if self._numbers is None:
             return None
         samples, rows = self._numbers
@@ -254,20 +268,24 @@ class Answers:
         return NumberAnswers(samples, int(outputs), *others) if np.isfinite(others).all() else None
 
     def targets(self, statistics: npt.NDArray[np.float32]) -> tuple[float, float] | None:
-        """The smallest and the largest target of a mean squared error."""
+        """The smallest and the largest target, if the loss is a mean squared error; None if they were not computed."""
         if self._targets is None:
             return None
         return self._targets(statistics, "min"), self._targets(statistics, "max")
 
 
 def _copied_from(given: Tensor | None, output: Tensor) -> Tensor | None:
-    """A copy of an input, if the output has one number for each of its samples, whose target may be among them."""
+    """A copy of an input `[samples, columns]`, if the output has one number a sample; else None.
+
+    A column of the input may be the target of such an output.
+    """
     if given is None or output.numel() != output.shape[0] != 1 or given.shape[0] != output.shape[0]:
         return None
     return given.clone() if given.shape[1] > 1 and given.numel() <= MOST_NUMBERS else None
 
 
 def _normalised(values: Tensor) -> list[Tensor]:
+    """How far an output is from being normalised over each dimension: `normalised` in `schema.Operation`."""
     found = []
     for dimension in range(values.dim()):
         found += [values.logsumexp(dimension).abs().max(), (values.sum(dimension) - 1).abs().max()]
@@ -275,21 +293,21 @@ def _normalised(values: Tensor) -> list[Tensor]:
 
 
 def _labels(logits: Tensor, gradient: Tensor) -> list[Tensor]:
-    """Those of a mean cross entropy, whose gradient is the softmax less the label."""
+    """The labels of a mean cross entropy, which are its softmax less its gradient: `labels` in `schema.Operation`."""
     labels = logits.softmax(1) - gradient * logits.shape[0]
     first, second = labels.topk(2, dim=1).values.unbind(1)
     return [first.min(), first.max(), second.max(), labels.min()]
 
 
 def _several(probabilities: Tensor, gradient: Tensor) -> list[Tensor]:
-    """What the labels of a mean binary cross entropy are, of probabilities that are handed to it."""
+    """The labels of a mean binary cross entropy of probabilities: `several` in `schema.Operation`."""
     labels = probabilities - gradient * (probabilities.numel() * probabilities * (1 - probabilities))
     off = torch.minimum(labels.abs(), (labels - 1).abs()).max()
     return [off, ((labels.sum(1) - 1).abs() > 0.5).float().mean()]
 
 
 def _shared(values: Tensor, targets: Tensor) -> list[Tensor]:
-    """The largest difference of the targets of two samples, over that of their outputs; and the mean target."""
+    """The largest difference of the targets of two samples, over that of the outputs of two; and the mean target."""
     between, outputs = ((one.amax(0) - one.amin(0)).max() for one in (targets, values))
     return [between / outputs.clamp(min=TINY), targets.mean()]
 
@@ -310,13 +328,13 @@ def _flat_sum(gradient: Tensor) -> Tensor:
 
 
 def _nearest(given: Tensor, targets: Tensor) -> list[Tensor]:
-    """The largest distance of the targets from the column that comes closest, over their spread, and that column."""
+    """The largest distance of the targets from the nearest column of an input, over their spread; and that column."""
     closest = (given.to(targets.dtype) - targets[:, None]).abs().amax(0).min(0)
     return [closest.values / targets.std().clamp(min=TINY), closest.indices]
 
 
 def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:
-    """1 minus the squared correlation of those that are looked at; 0 if they do not differ."""
+    """1 minus the squared correlation of outputs and gradients where `is_looked_at`; 0 if either does not differ."""
     weight = is_looked_at / is_looked_at.sum().clamp(min=1)
     x, y = ((one - (weight * one).sum()) for one in (output, pull))
     both, first, second = ((weight * one).sum() for one in (x * y, x * x, y * y))
@@ -324,12 +342,13 @@ def _bend(output: Tensor, pull: Tensor, is_looked_at: Tensor) -> Tensor:
 
 
 def _paddings(modules: ModulesByName) -> dict[int, int]:
-    """The token of padding, by how many tokens there are."""
+    """The token of padding of each embedding that has one, by its number of tokens."""
     embeddings = (one for one in modules.values() if isinstance(one, nn.Embedding))
     return {one.num_embeddings: one.padding_idx for one in embeddings if one.padding_idx is not None}
 
 
 def _share(flags: Tensor, among: Tensor) -> Tensor:
+    """The share of the elements set in `among` that are also set in `flags`; 0 if none is."""
     return (flags & among).sum() / among.sum().clamp(min=1)
 
 

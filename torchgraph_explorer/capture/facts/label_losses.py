@@ -1,6 +1,6 @@
-"""What gradients at logits tell of the loss: how it weighs classes and places, and over what its softmax goes.
+"""Computes what gradients at logits tell of the loss: how it weighs classes and places, and over what its softmax goes.
 
-Nothing is waited for on a GPU.
+No function waits for a GPU: the results are tensors.
 
 Used within `capture`.
 """
@@ -15,10 +15,14 @@ TINY = 1e-30
 
 
 def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
-    """How the weights of a cross entropy's classes stand to how often the classes are answers.
+    """How the class weights of a cross entropy stand to the numbers of answers: `weights` in `schema.Operation`.
 
-    See `weights` in `schema.Operation`. The gradient of such a loss at a sample is the softmax less the answer, times
-    a weight. A single logit is that of the second of two classes.
+    The gradient of such a loss at a sample is the softmax less the answer, times the weight of the answer's class. A
+    single logit is taken for that of the second of two classes.
+
+    Args:
+        logits: `[samples, classes]` or `[samples]`.
+        gradient: The gradient of the loss at them, of the same shape.
     """
     if logits.dim() == 1 or logits.shape[1] == 1:
         logits, gradient = logits.reshape(-1, 1), gradient.reshape(-1, 1)
@@ -51,14 +55,21 @@ def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
 
 
 def off_over_samples(logits: Tensor, gradient: Tensor) -> Tensor:
-    """How far it is from the gradient of a mean or sum of logarithms of a softmax over the samples."""
+    """The largest distance of a gradient from that of a cross entropy whose softmax goes over the samples.
+
+    The loss may be a mean over the samples, or a sum: the smaller distance counts. Both tensors are of the shape
+    `[samples, classes]`.
+    """
     answers = _one_hot(gradient.argmin(1), logits)
     expected = logits.softmax(0) * answers.sum(0) - answers
     return torch.minimum(*((expected - gradient * times).abs().max() for times in (1, len(logits))))
 
 
 def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
-    """The loss, if it is `kl_div(softmax(logits), targets)`, and the smallest target: for each reduction."""
+    """The loss and the smallest target, if the loss is `kl_div(softmax(logits), targets)`, for each reduction.
+
+    See `divergence` in `schema.Operation`.
+    """
     shares, found = logits.softmax(1), []
     for times in (1, len(logits), logits.numel()):
         pull = gradient * times / shares.clamp(min=TINY)
@@ -69,9 +80,11 @@ def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
 
 
 def hidden_places(tokens: Tensor, is_right: Tensor) -> list[Tensor]:
-    """How many of the places `[samples, length]` that the loss leaves out have the same token, as that of a mask.
+    """How many of the places that the loss leaves out have the same token, as masked ones: `hidden` in `Operation`.
 
-    See `hidden` in `schema.Operation`.
+    Args:
+        tokens: `[samples, length]`.
+        is_right: Which places have an answer, so that the loss counts them, `[samples, length]`.
     """
     is_out = ~is_right
     others = -1 - torch.arange(tokens.numel(), device=tokens.device).reshape(tokens.shape)
@@ -88,7 +101,13 @@ def hidden_places(tokens: Tensor, is_right: Tensor) -> list[Tensor]:
 
 
 def trailing_places(tokens: Tensor, answers: Tensor, is_right: Tensor) -> list[Tensor]:
-    """How many answers are one class that only ends sequences, as padding does: `trailing` in `schema.Operation`."""
+    """How many answers are the class that ends sequences, as padding does: `trailing` in `schema.Operation`.
+
+    Args:
+        tokens: The tokens that the model was given, `[samples, length]`.
+        answers: The right answer at each place, `[samples, length]`.
+        is_right: Which places have an answer, `[samples, length]`.
+    """
     is_last = (answers == answers[:, -1].mode().values) & is_right
     is_trailing = is_last.int().flip(1).cumprod(1).flip(1) > 0
     is_behind, lengths = is_trailing[:, 1:] & is_trailing[:, :-1], is_trailing.sum(1)

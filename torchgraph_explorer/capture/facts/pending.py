@@ -1,4 +1,4 @@
-"""Numbers that were measured on a device, and are known once its memory has been copied to the host."""
+"""Refers to numbers that were measured on a device, and are known once its memory has been copied to the host."""
 
 from __future__ import annotations
 
