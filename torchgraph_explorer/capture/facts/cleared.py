@@ -1,4 +1,4 @@
-"""Gradients of a backward pass that are gone when the next one of the same step begins."""
+"""Counts backward passes whose gradients are gone when the next one of the same step begins."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torchgraph_explorer.schema import Call, Operation
 
 
 class ClearedGradients:
-    """Those of one step, if nothing but the backward passes can have been meant by them.
+    """The backward passes of one step, and how many of them lost their gradients before the next one.
 
-    An attack on the inputs, a search for sharp minima, and an optimizer that calls the model itself clear gradients on
-    purpose: then an input requires a gradient, or parameters are written to in between.
+    They do not count where gradients are cleared on purpose: in an attack on the inputs, which require a gradient then;
+    in a search for flat minima, which writes to parameters in between; and by an optimizer that calls the model itself.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ClearedGradients:
             self._before = {key: _written(one) for key, one in _gradients(parameters)}
 
     def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
-        """It has ended, in a step with these calls so far."""
+        """A backward pass has ended, in a step with these calls so far."""
         if not self._is_known:
             return
         if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
@@ -62,12 +62,12 @@ class ClearedGradients:
             self.forget()
 
     def forget(self) -> None:
-        """Something else is done with these gradients."""
+        """Gradients of this step are used for something else, so nothing is told of them."""
         self._is_known = False
         self._witness, self._with_gradient, self._before = None, (), {}
 
     def found(self) -> tuple[Operation, ...]:
-        """How many backward passes there were, and how many have lost their gradients; nothing without any."""
+        """The number of backward passes, and of those whose gradients were gone; empty if none were."""
         is_told = self._is_known and self._cleared > 0
         return (Operation("cleared", numbers=(float(self._passes), float(self._cleared))),) if is_told else ()
 
@@ -79,12 +79,15 @@ class ClearedGradients:
 
 
 def _gradients(parameters: Named) -> Iterator[tuple[int, Tensor]]:
-    """Those that there are, by parameter."""
+    """The gradients of the parameters that have one, with the parameters' keys."""
     for key, (_, parameter) in parameters.items():
         if (gradient := gradient_of(parameter)) is not None:
             yield key, gradient
 
 
 def _written(gradient: Tensor) -> int:
-    """Which one it is, and how often it was written to, as one number: among these, Python looks for no garbage."""
+    """A number that changes if another tensor takes the gradient's place, or if it is written to.
+
+    It is a single number, as Python's garbage collector does not look at numbers.
+    """
     return (id(gradient) << 32) + version_of(gradient)

@@ -1,4 +1,7 @@
-"""The norm of gradients after the last backward pass of a step, and when an optimizer gets them: is it clipped?"""
+"""Measures the norm of gradients after the last backward pass of a step, and when an optimizer gets them.
+
+The second is smaller if the gradients were clipped in between.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,19 @@ from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory
 
 MOST_ELEMENTS = 1 << 18
-"""Elements whose norm is taken, some 50 microseconds' worth on a CPU."""
+"""Most elements of all gradients together whose norm is taken: it takes some 50 microseconds on a CPU."""
 
 MOST_TENSORS = 8
+"""Most parameters whose gradients are measured."""
 
 
 class Norms:
-    """The norms of gradients in one step."""
+    """The norm of the gradients of some parameters in one step.
+
+    Attributes:
+        before: Where it will be known after the last backward pass; None if it was not measured.
+        clipped: Likewise, when the optimizer gets the gradients.
+    """
 
     def __init__(self, measure: Measure) -> None:
         """No backward pass has ended."""
@@ -30,7 +39,7 @@ class Norms:
         self.clipped: Row | None = None
 
     def after_backward(self, parameters: Named) -> None:
-        """A backward pass has ended. What an optimizer had before it is no longer of interest: it calls a closure."""
+        """A backward pass has ended. An optimizer that got gradients before it calls a closure, and gets these, too."""
         self.forget()
         if self._chosen is None:
             self._chosen = tuple(_few_elements(parameters))
@@ -48,12 +57,12 @@ class Norms:
         self._after_backward = {}
 
     def forget(self) -> None:
-        """The norms are not known."""
+        """Drop the norms: they are not known."""
         self.before = self.clipped = None
         self._after_backward = {}
 
     def _row(self, norms: list[Tensor]) -> Row:
-        """A row whose l2 norm is that of all of them."""
+        """A row of the step's statistics whose l2 norm is that of all gradients with these norms together."""
         first = norms[0].device
         return Row(self._measure.values_again(torch.stack([one.to(first, torch.float32) for one in norms])))
 

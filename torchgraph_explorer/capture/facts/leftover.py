@@ -1,4 +1,4 @@
-"""Gradients from before the last update, to which those of a step are added, as without `zero_grad`."""
+"""Finds gradients from before the last update to which those of a step are added, as without `zero_grad`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory, is_readable, plain
 
 MOST_ASKED = 4
-"""Parameters of an optimizer, the first, of which one with a gradient is looked for after an update."""
+"""How many parameters of an optimizer, the first ones, are searched for one with a gradient after an update."""
 
 MOST_OPTIMIZERS = 1 << 14
-"""Optimizers that are remembered; one for each parameter may be many."""
+"""Most optimizers that are remembered. A loop may make an optimizer for each parameter."""
 
 MOST_MEASURED = 8
-"""Gradients of a step that are measured, to tell those that were set to zero."""
+"""Most gradients of a step that are measured, to tell those that were set to zero."""
 
 MOST_BACKWARDS = 4
-"""Backward passes of a step at whose beginning they are."""
+"""Most backward passes of a step at whose beginning gradients are measured."""
 
 
 class _Witness(NamedTuple):
-    """The number of a parameter in the first group, and the gradient that it had after an update.
+    """A parameter of an optimizer, and the gradient that it had after an update.
 
-    That is the tensor's `id` and its address. Torch does not convert a model while there is a weak reference to a
-    gradient, see `parameter_places`.
+    Attributes:
+        number: Its index in the first group.
+        gradient: The `id` and the address of the gradient's tensor. A weak reference would keep torch from converting
+            the model, see `parameter_places`.
     """
 
     number: int
@@ -57,7 +59,7 @@ class UpdateWitnesses:
         self._of: dict[int, _Witness | None] = {}
 
     def note(self, optimizers: Iterable[Optimizer]) -> None:
-        """These have made an update. This is done in every step, logged or not, so it looks at one gradient only."""
+        """These have made an update. This is done in every step, logged or not, so it looks at one gradient of each."""
         if torch._C._is_torch_function_mode_enabled():  # it would see that the gradient is looked at
             self._of.clear()
             return
@@ -71,7 +73,7 @@ class UpdateWitnesses:
                     break
 
     def tell(self, optimizer: Optimizer) -> bool | None:
-        """Whether such a gradient is still there; None if no update of `optimizer` was seen."""
+        """Whether the gradient after the last update of `optimizer` is still there; None if no update was seen."""
         key = id(optimizer)
         if key not in self._of:
             return None
@@ -82,8 +84,8 @@ class UpdateWitnesses:
 class LeftoverGradients:
     """Which gradients of one step were left from before the last update of their optimizer.
 
-    Such a gradient was there when the first backward pass began, is the same tensor when the optimizer gets it, and was
-    not zero: gradients may be set to zero in place.
+    Such a gradient is there when the first backward pass begins, is the same tensor when the optimizer gets it, and is
+    not zero at the beginning of a pass: gradients may be set to zero in place.
     """
 
     def __init__(self, measure: Measure) -> None:
@@ -128,7 +130,7 @@ class LeftoverGradients:
             self._found = {**(self._found or {}), **found}
 
     def _left_of(self, parameters: Named, optimizer: Optimizer) -> dict[str, int] | None:
-        """The parameters of `optimizer` with such gradients, with their `id`; None if that is not known."""
+        """The names of the parameters of `optimizer` with leftover gradients, with their `id`; None if not known."""
         left = self._left.get(id(optimizer)) if self._backwards else None
         if left is None:
             return None
@@ -144,7 +146,7 @@ class LeftoverGradients:
         self._before = {}
 
     def names(self, statistics: npt.NDArray[np.float32]) -> tuple[str, ...] | None:
-        """The parameters with such gradients; None if that is not known."""
+        """The names of the parameters with leftover gradients; None if that is not known."""
         if not self._found:
             return None if self._found is None else ()
         measured = {key: rows for key, rows in self._rows.items() if rows and key in self._found.values()}

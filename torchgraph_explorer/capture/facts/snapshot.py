@@ -1,4 +1,4 @@
-"""How a tensor was, to tell later whether something has written to it."""
+"""Remembers how a tensor was, to tell later whether something has written to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
 
 FIRST = 64
-"""Elements that are compared: what is written through `.data`, or by other code than torch's, counts no version."""
+"""How many elements are compared: what is written through `.data`, or by code other than torch's, counts no version."""
 
 
 class Snapshot(NamedTuple):
@@ -36,11 +36,11 @@ class Snapshot(NamedTuple):
 
 
 def version_of(tensor: Tensor) -> int:
-    """How often it was written to; 0 if that is not counted."""
+    """How often a tensor was written to; 0 if torch does not count that."""
     return 0 if tensor.is_inference() else tensor._version
 
 
 def _first(tensor: Tensor) -> Tensor | None:
-    """Its first elements, if they can be read without waiting for a device, or copying all."""
+    """The first elements of a tensor; None if reading them would wait for a device, or copy all elements."""
     is_at_hand = type(tensor) in ORDINARY and tensor.is_cpu and tensor.is_contiguous() and is_readable(tensor)
     return tensor.detach().reshape(-1)[:FIRST] if is_at_hand else None
