@@ -1,6 +1,6 @@
-"""What operations of a traced step do that no module shows: views that swap sizes, attention, and dropout.
+"""Notes operations of a traced step that no module shows: views that swap sizes, attention, softmax, and dropout.
 
-A function between the modules leaves no series. Its operations pass by while the module graph is traced.
+A function between the modules leaves no series. Its operations are seen while the module graph is traced.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from torchgraph_explorer.schema import Call, Operation
 from torchgraph_explorer.shapes import moves_channels
 
 MOST_OPERATIONS = 64
-"""Operations that are noted in a step, each place and shape once."""
+"""Most operations that are noted in a step, those with equal module and sizes once."""
 
 MOST_ELEMENTS = 1 << 18
-"""Elements of weights of attention that are looked at."""
+"""Most elements of weights of attention that are looked at, but for a single matrix."""
 
 LEAST_LENGTH = 5
-"""The weights of attention over shorter sequences are not looked at."""
+"""Shortest sequences whose weights of attention are looked at."""
 
+# Names of torch's operations, by what is noted of them.
 _VIEWS = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
 _SOFTMAXES = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _ATTENTIONS = "aten::_scaled_dot_product_"
@@ -42,7 +43,13 @@ _OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR, _CAST})
 
 
 class _Seen(NamedTuple):
-    """An operation, with the number of the call that it was in, and rows of its weights that are known later."""
+    """An operation that was seen.
+
+    Attributes:
+        found: What is known of it now.
+        call: The number of the call that it was in; None if it was in none.
+        rows: The rows of the step's statistics with what was measured of it, which are known later.
+    """
 
     found: Operation
     call: int | None
@@ -50,7 +57,7 @@ class _Seen(NamedTuple):
 
 
 class Operations:
-    """Those of one step."""
+    """The operations of one traced step."""
 
     def __init__(self, measure: Measure) -> None:
         """None was seen."""
@@ -63,7 +70,7 @@ class Operations:
     def note(
         self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
     ) -> None:
-        """`operation` has made `result` within a call of this number."""
+        """`operation`, with the arguments `given` and `named`, has made `result` within a call of this number."""
         name = _name(operation)
         if name == "" or len(self._seen) >= MOST_OPERATIONS or _has_ragged((*given[:2], result)):
             return
@@ -91,7 +98,7 @@ class Operations:
             self._add(Operation("view", before=before, after=after), call)
 
     def _note_positions(self, given: Sequence[Any], call: int | None) -> None:
-        """The first rows of a table `[rows, 1, features]` are added to a tensor: whatever its first dimension is."""
+        """Note a sum of a tensor and as many first rows of a table `[rows, 1, features]` as its first dimension has."""
         if len(given) < 2 or not isinstance(given[0], Tensor) or not isinstance(given[1], Tensor):
             return
         values, rows = plain(given[0]), plain(given[1])
@@ -101,7 +108,7 @@ class Operations:
             self._add(Operation("position", before=tuple(values.shape), after=tuple(rows.shape)), call)
 
     def _note_dropout(self, name: str, given: Sequence[Any], call: int | None) -> None:
-        """A dropout draws noise and divides it by the share that is kept; or it is one operation, as on a GPU."""
+        """Note a dropout: one operation, as on a GPU; or a division of noise by the share that is kept, just drawn."""
         noise, self._noise = self._noise, None
         if name == _NOISE:
             self._noise = (id(given[0]), float(given[1])) if len(given) > 1 and isinstance(given[1], float) else None
@@ -113,7 +120,7 @@ class Operations:
             self._add(Operation("dropout", numbers=(1 - noise[1],)), call)
 
     def _note_weights(self, weights: Tensor, call: int | None, *, dimension: int) -> None:
-        """Weights of attention sum to one over the keys. Others do over classes, say, at each pixel of an image."""
+        """Note a softmax over the first dimension, and one over the last of square matrices: weights of attention."""
         if dimension not in {-1, weights.dim() - 1}:
             if dimension in {0, -weights.dim()} and call is not None:
                 self._add(Operation("softmax", before=tuple(weights.shape)), call)
@@ -129,17 +136,17 @@ class Operations:
             self._add(found, call, (self._beyond(some), Row(self._measure.values_again(some))))
 
     def _note_crosswise(self, weights: Tensor, *, dimension: int) -> None:
-        """Weights of attention that sum to one over another dimension than the last are followed to their product."""
+        """Remember square matrices that a softmax over another dimension than the last gave, to follow them."""
         dimension, last = dimension % max(weights.dim(), 1), weights.dim() - 1
         is_square = last > 0 and LEAST_LENGTH <= weights.shape[-1] == weights.shape[-2]
         if is_square and dimension != last and (dimension > 0 or last == 1) and _is_readable(weights):
             self._crosswise[weights.data_ptr()] = dimension, tuple(weights.shape)
 
     def _follow(self, name: str, given: Sequence[Any], result: Any, *, call: int | None) -> None:
-        """Through a dropout and another dtype, up to the product with the values.
+        """Follow the matrices of `_note_crosswise` through a dropout and another dtype to their product with values.
 
-        It goes over the last dimension of what is first: of weights that were transposed before, this is the one over
-        which they may well sum to one.
+        The product goes over the last dimension of its first argument. Matrices that were transposed before it may well
+        sum to one over that dimension, so they are left out.
         """
         if not self._crosswise or not _is_readable(given[0]):
             return
@@ -162,7 +169,7 @@ class Operations:
             self._add(found, call, (Row(self._measure.values_again(off)),))
 
     def _beyond(self, weights: Tensor) -> Row:
-        """What queries have beyond their own places."""
+        """The row of statistics of the weights, with zeros for keys that are not after the query's own place."""
         return Row(self._measure.values_again(weights.triu(1).float()))
 
     def _note_attention(self, arguments: dict[str, Any], call: int | None) -> None:
@@ -183,7 +190,7 @@ class Operations:
             self._add(found, call, (self._beyond(allowed.float() / length),))
 
     def found(self, calls: Sequence[Call]) -> list[_Seen]:
-        """What was seen, in these calls; to be given to `operations`."""
+        """What was seen, with the modules of these calls; to be given to `operations` when the statistics are known."""
         named = []
         for one in self._seen.values():
             known = calls[one.call] if one.call is not None and one.call < len(calls) else None
@@ -193,7 +200,7 @@ class Operations:
 
 
 def operations(seen: Sequence[_Seen], statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
-    """What was seen, with the numbers that are known now."""
+    """What was seen, with the numbers that the `statistics` of the step give."""
     return tuple(replace(one.found, numbers=_numbers(one, statistics)) if one.rows else one.found for one in seen)
 
 
@@ -210,7 +217,7 @@ def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ..
 
 
 def is_start_of_table(rows: Tensor) -> bool:
-    """Whether they are the first rows of a longer table that is in memory, and not computed from anything."""
+    """Whether a tensor is a view of the first rows of a table `[rows, 1, features]` that was not computed."""
     if rows.layout is not torch.strided or rows.is_meta or rows.storage_offset() or not rows.is_contiguous():
         return False
     base = rows._base
@@ -235,7 +242,7 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _name(operation: Any) -> str:
-    """The name of an operation that is looked at; empty for any other."""
+    """The name of an operation of a kind that is noted; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
     is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _OTHERS))
@@ -243,7 +250,7 @@ def _name(operation: Any) -> str:
 
 
 def _has_ragged(values: Sequence[object]) -> bool:
-    """Whether a tensor among them is nested, and so has no sizes that could be compared."""
+    """Whether any of these is a nested tensor, which has no sizes that could be compared."""
     return any(isinstance(one, Tensor) and one.is_nested for one in values)
 
 
@@ -257,7 +264,7 @@ def _is_readable(value: Any) -> bool:
 
 
 def _is_number(value: Any, expected: float) -> bool:
-    """A number, or a tensor that torch made of one."""
+    """Whether a value is the expected number, or a tensor in host memory with it."""
     if isinstance(value, Tensor):
         return value.is_cpu and value.dim() == 0 and math.isclose(float(value), expected)
     return isinstance(value, (int, float)) and math.isclose(value, expected)

@@ -1,4 +1,4 @@
-"""The units of activations: which are zero for all samples, or the same for all; and rows of weights that are equal."""
+"""Measures units of activations that are zero or the same for all samples, and rows of weights that are equal."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from torchgraph_explorer.moments import COLUMN
 from torchgraph_explorer.schema import EqualRows, Units
 
 MOST_OUTPUTS = 128
-"""Outputs whose units are looked at in a step."""
+"""Most outputs whose units are measured in a step."""
 
 MOST_UNITS = 1 << 14
-"""Units of an output; those of larger ones are not looked at."""
+"""Most units of an output whose units are measured."""
 
 MOST_ELEMENTS = 1 << 15
-"""Elements of an output that are looked at, or `LEAST_POSITIONS` of each unit if these are more."""
+"""Most elements of an output that are read, unless that leaves less than `LEAST_POSITIONS` of each unit."""
 
 LEAST_POSITIONS = 32
+"""Fewest positions of each unit that are read, if there are so many."""
 
 WINDOW = 8
-"""Steps over which a unit that is zero has to stay so."""
+"""Most steps over which the largest magnitude of a unit is remembered."""
 
 MOST_WEIGHTS = 1 << 18
-"""Elements of a parameter whose rows are compared."""
+"""Most elements of a parameter whose rows are compared."""
 
 TOGETHER = 1 << 15
-"""Elements of small matrices that are compared together."""
+"""Most elements of small matrices that are compared in one operation."""
 
 STEPS_COMPARED = 4
-"""The first logged steps, in which they are."""
+"""How many of the first logged steps compare rows of weights, and look for other facts that few steps can tell."""
 
 _COUNTS = "count", "sampled", "zeros"
 
@@ -53,7 +54,7 @@ _LAYERS = _CONVOLUTIONS | {"Linear"}
 
 
 class _Peaks(NamedTuple):
-    """The largest magnitude of each unit, over so many steps."""
+    """The largest magnitude of each unit, `[units]`, over so many steps."""
 
     values: Tensor
     steps: int
@@ -67,18 +68,18 @@ class UnitWindows:
         self._peaks: dict[tuple[str, int], _Peaks] = {}
 
     def add(self, place: tuple[str, int], peaks: Tensor) -> _Peaks:
-        """The largest magnitudes with those of a further step."""
+        """Add the largest magnitudes of a further step: those of all steps so far."""
         known = self._known(place, len(peaks), peaks.device)
         found = _Peaks(peaks, 1) if known is None else _Peaks(torch.maximum(known.values, peaks), known.steps + 1)
         return self.note(place, found)
 
     def next(self, place: tuple[str, int], units: int) -> _Peaks:
-        """Room in host memory for those of a further step, in which the earlier ones are, if there are any."""
+        """Room in host memory for the magnitudes of a further step, which has those of the earlier steps, if any."""
         known = self._known(place, units, torch.device("cpu"))
         return _Peaks(_room(units), 1) if known is None else _Peaks(known.values, known.steps + 1)
 
     def note(self, place: tuple[str, int], peaks: _Peaks) -> _Peaks:
-        """Those of a further step are there."""
+        """Remember the magnitudes up to a further step, and return them."""
         self._peaks[place] = peaks
         return peaks
 
@@ -94,7 +95,14 @@ def _room(units: int) -> Tensor:
 
 
 class _Measured(NamedTuple):
-    """One output, and the rows of the step's statistics that it has."""
+    """An output whose units were measured.
+
+    Attributes:
+        place: The module and call that it is of.
+        steps: Over how many steps `peaks` are.
+        peaks: The row of the step's statistics of the largest magnitude of each unit.
+        ranges: The row of the statistics of largest minus smallest value of each unit.
+    """
 
     place: tuple[str, int]
     steps: int
@@ -103,7 +111,7 @@ class _Measured(NamedTuple):
 
 
 class UnitRows:
-    """Looks at the units of one step: of what activations return, and of what layers get from a function.
+    """Measures the units of one step: of what activations return, and of what layers get from functions.
 
     Attributes:
         looked_at: The modules for which `begin` still does something, and those for which `end` does.
@@ -127,7 +135,7 @@ class UnitRows:
             self._has_channels, self._is_activated = kind in _CONVOLUTIONS, False
 
     def end(self, name: str, call: int, outputs: list[Tensor]) -> None:
-        """It has returned."""
+        """Module `name` has returned `outputs`."""
         if not outputs:
             return
         if self._classes.get(name, "") in ACTIVATIONS:
@@ -147,7 +155,7 @@ class UnitRows:
                     names.clear()
 
     def _in_c(self, place: tuple[str, int], tensor: Tensor, dim: int) -> _Measured | None:
-        """The same as `_in_torch`; None for a tensor that is not ordinary."""
+        """As `_in_torch`, in native code; None for a tensor that this cannot read."""
         if type(tensor) not in ORDINARY or not tensor.is_cpu or tensor.is_nested or tensor.dim() < 2:
             return None
         peaks = self._windows.next(place, tensor.shape[dim])
@@ -166,7 +174,7 @@ class UnitRows:
             return _Measured(place, peaks.steps, *rows)
 
     def units(self, statistics: npt.NDArray[np.float32]) -> tuple[Units, ...]:
-        """What was found."""
+        """What was measured of the units of each output, once the `statistics` of the step are known."""
         peaks = _counted(statistics, [one.peaks for one in self._measured])
         ranges = _counted(statistics, [one.ranges for one in self._measured])
         return tuple(map(_units, self._measured, peaks, ranges))
@@ -188,7 +196,10 @@ def _is_suitable(tensor: Tensor) -> bool:
 
 
 def _few_positions(values: Tensor) -> Tensor:
-    """Some positions of all units, the last dimension, `[positions, units]`: of as many samples as can be."""
+    """Some positions of all units, the last dimension, as `[positions, units]`.
+
+    Positions within samples are left out before whole samples are.
+    """
     units = values.shape[-1]
     most = max(LEAST_POSITIONS, MOST_ELEMENTS // units)
     for dim in (*range(values.dim() - 2, 0, -1), 0):  # samples last
@@ -214,7 +225,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(statistics: npt.NDArray[np.float32], rows: Sequence[int]) -> list[_Counted]:
-    """What these rows say. All are read together, since a step may have hundreds and the training waits for Python."""
+    """What was measured in these rows. All are read at once: a step may have hundreds, and Python's lock is held."""
     found = statistics[list(rows)]
     means = found[:, COLUMN["mean"]].tolist()
     numbers = np.nan_to_num(found[:, [COLUMN[name] for name in _COUNTS]], posinf=0, neginf=0).astype(int)
@@ -238,7 +249,7 @@ def _units(one: _Measured, peaks: _Counted, ranges: _Counted) -> Units:
 
 
 class WeightRows:
-    """Which parameters have rows that are equal. Rows are equal if their products with some numbers are."""
+    """Which parameters have rows that are equal. Rows are taken to be equal if their products with `_factors` are."""
 
     def __init__(self, measure: Measure, parameters: Named) -> None:
         """Compare the rows of all matrices that require a gradient, those of one shape together."""
@@ -260,14 +271,14 @@ class WeightRows:
         self._rows = [(name, matrix.shape[0], found[at]) for at, (name, matrix) in enumerate(matrices)]
 
     def equal(self, statistics: npt.NDArray[np.float32]) -> tuple[EqualRows, ...]:
-        """Those with some."""
+        """The parameters with equal rows, once the `statistics` of the step are known."""
         found = _counted(statistics, [row for *_, row in self._rows])
         places = zip(self._rows, found, strict=True)
         return tuple(EqualRows(name, rows, one.zeros) for (name, rows, _), one in places if one.zeros)
 
 
 def _factors(columns: int, device: torch.device) -> Tensor:
-    """Numbers from 0.5 to 1.5 that are all different."""
+    """Numbers from 0.5 to 1.5 that are all different, `[columns]`."""
     return torch.arange(1, columns + 1, device=device).mul(0.6180339887).frac().add(0.5)
 
 
