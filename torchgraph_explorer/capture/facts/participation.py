@@ -1,4 +1,4 @@
-"""Which parameters take part in a step: which have an optimizer, a gradient, or are written to by something else."""
+"""Finds which parameters take part in a step: have an optimizer, have a gradient, or are written to by other code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Participation:
     """
 
     def __init__(self, parameters: Named, without: Iterable[int]) -> None:
-        """The first pass begins. Those with an id in `without` had no optimizer in earlier steps."""
+        """The first pass begins. The parameters with an id in `without` had no optimizer in earlier steps."""
         self.without_optimizer: tuple[str, ...] | None = None
         self.frozen_in_optimizer: tuple[str, ...] | None = None
         self.orphans: tuple[tuple[int, ...], ...] = ()
@@ -47,8 +47,8 @@ class Participation:
     def look_for_remade(self, parameters: Named, model: nn.Module, known: Iterable[Optimizer]) -> None:
         """A backward pass has ended, in a step of `model` that began with `parameters`.
 
-        Those that one of the `known` optimizers holds were made once: the step began with others in their places, as
-        where `functional_call` computes a Hessian between two updates.
+        Parameters that one of the `known` optimizers holds were not made anew: the step began with others in their
+        places, as where `functional_call` computes a Hessian between two updates.
         """
         held = held_by(known)
         before = {name for name, _ in parameters.values()}
@@ -117,6 +117,7 @@ def _orphans(parameters: Named, optimizer: Optimizer, model: nn.Module) -> tuple
 
 
 def _is_unused(parameter: Tensor) -> bool:
+    """Whether a parameter has values and requires a gradient, but has none."""
     if type(parameter) not in ORDINARY and not (isinstance(parameter, nn.Parameter) and has_values(parameter)):
         return False
     return parameter.requires_grad and gradient_of(parameter) is None

@@ -29,13 +29,13 @@ from torchgraph_explorer.capture.tensor_infos import Described
 from torchgraph_explorer.schema import Call, ParameterGroup, TrainingFacts
 
 MOST_GROUPS = 64
-"""Parameter groups that are recorded. An optimizer for each parameter may have more."""
+"""Most parameter groups that are recorded. A loop with an optimizer for each parameter may have more."""
 
 FIRST_DETAILED, EVERY_DETAILED = 16, 4
-"""The first logged steps, and every so many later ones, are those in which what takes long is measured."""
+"""What takes long is measured in so many first logged steps, and in every so many later ones."""
 
 _DECOUPLED = frozenset({"AdamW", "Lion", "Muon", "Adafactor"})
-"""Optimizers that apply weight decay to the weights, by class, if their groups do not say so."""
+"""Classes of optimizers that apply weight decay to the weights, although their groups do not say so."""
 
 
 class StepFactsRecorder:
@@ -61,11 +61,11 @@ class StepFactsRecorder:
 
         Args:
             model: The watched model.
-            modules: Those that are recorded.
-            optimizers: Those of the model.
+            modules: Its modules that are recorded, by name.
+            optimizers: The optimizers that hold its parameters.
             measure: Measures tensors of the step.
             windows: Remember units from step to step.
-            number: How many logged steps were before it.
+            number: How many logged steps were before this one.
             lock: Held while a gradient is read.
         """
         self.operations, self._cleared = Operations(measure), ClearedGradients()
@@ -116,7 +116,7 @@ class StepFactsRecorder:
 
     @property
     def looked_at(self) -> tuple[set[str], set[str]]:
-        """The modules for which `begin_call` does something, and those for which `end_call` does. They become fewer."""
+        """The modules for which `begin_call` and `end_call` still do something: ever fewer in a step."""
         if self._units is None:
             return set(), set()
         first, last = self._units.looked_at
@@ -131,7 +131,7 @@ class StepFactsRecorder:
             self._try(units.begin, name, call, [plain(tensor) for _, tensor in inputs])
 
     def end_call(self, name: str, call: int, outputs: Described) -> None:
-        """It has returned `outputs`."""
+        """Module `name` has returned `outputs` from its call number `call` in the step."""
         if name == "" and self._answers is not None:
             self._try(self._answers.end, outputs, self._note_fault)
         if (units := self._units) is not None and name in units.looked_at[1]:
@@ -166,7 +166,7 @@ class StepFactsRecorder:
         self._note_scalers(self._optimizers.scalers)
 
     def _note_scalers(self, scalers: Sequence[Any]) -> None:
-        """The gradients of the step have the scale of these, if there are any. It is known of one alone."""
+        """The gradients of the step are scaled by these scalers. The scale is known only if there is exactly one."""
         self._is_scaled = bool(scalers)
         one = scalers[0] if len(scalers) == 1 else None
         if one is not self._scaler:
@@ -187,7 +187,7 @@ class StepFactsRecorder:
         self._look_at_update(optimizer, is_missed=is_missed)
 
     def _note_scaler_of(self, optimizer: Optimizer) -> None:
-        """Only when it steps is it known whether a scaler is in use for it. Several optimizers may have several."""
+        """Note the scaler of an optimizer, which is known only when that steps. Each optimizer may have its own."""
         scaler = self._optimizers.scaler_of(optimizer)
         if not self._is_stepped:
             self._note_scalers([] if scaler is None else [scaler])
@@ -252,7 +252,7 @@ class StepFactsRecorder:
             self._facts = replace(self._facts, groups=(*self._facts.groups, *made))
 
     def conclude(self, calls: Sequence[Call]) -> PendingFacts | None:
-        """The step is over, and had these calls: what was found out; None after a fault. Releases the model."""
+        """The step is over, and had these calls. Returns what was found out; None after a fault. Releases the model."""
         self._do(lambda: self._conclude(calls))
         self._model, self._modules, self._parameters = nn.Module(), {}, {}
         return self._pending() if self.fault is None else None
@@ -305,7 +305,7 @@ class StepFactsRecorder:
 
 
 def _betas(betas: Any) -> tuple[float, float] | None:
-    """Those of Adam; None for anything else."""
+    """The two betas of an optimizer such as Adam; None if they are not two numbers in host memory."""
     if not isinstance(betas, (tuple, list)) or len(betas) != 2:
         return None
     first, second = map(_on_host, betas)
@@ -313,7 +313,7 @@ def _betas(betas: Any) -> tuple[float, float] | None:
 
 
 def _on_host(value: object) -> float | None:
-    """A number, unless reading it would wait for a device."""
+    """A value as a number; None if it is none, or if reading it would wait for a device."""
     if isinstance(value, Tensor):
         return float(value) if value.is_cpu and value.numel() == 1 else None
     return float(value) if isinstance(value, (int, float)) else None

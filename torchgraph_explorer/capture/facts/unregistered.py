@@ -1,4 +1,4 @@
-"""Parameters that modules keep where torch does not find them: in lists and dictionaries, or as plain tensors."""
+"""Finds parameters that modules keep where torch does not: in lists and dictionaries, or as plain tensors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_b
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
 
 MOST_ITEMS, DEEPEST = 64, 2
-"""Items of a list or dictionary that are looked at, and how many of these are looked at within each other."""
+"""Most items of a list or dictionary that are looked at, and how many levels of lists within lists are."""
 
 MOST_HELD = 64
-"""Parameters that are looked at in a model."""
+"""Most such parameters of a model that are looked at."""
 
 _TORCHS = frozenset(vars(nn.Module()))
+"""Names of the attributes that torch itself gives to modules."""
 
 
 class Unregistered:
-    """Those of one model in one step that have a gradient when an optimizer steps."""
+    """The unregistered parameters of one model that have a gradient when an optimizer steps, in one step."""
 
     def __init__(self) -> None:
         """None was looked at."""
@@ -39,7 +40,7 @@ class Unregistered:
 
     @property
     def ids(self) -> set[int]:
-        """The ids by which an optimizer knows them."""
+        """The `id`s of the parameters, by which optimizers can be asked for them."""
         return {id(one.tensor) for one in self._held}
 
     def unchanged(self, without: Iterable[int]) -> Iterator[str]:
@@ -53,7 +54,7 @@ class Unregistered:
 
 
 class _Held(NamedTuple):
-    """A tensor with its name, and how it was."""
+    """A tensor with the name of its place, such as `block.layers[0].weight`, and how it was when it was found."""
 
     name: str
     tensor: Tensor
