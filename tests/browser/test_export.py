@@ -77,6 +77,8 @@ def test_a_page_drills_pins_steps_is_searched_and_coloured(offline: Viewer, digi
     expect(offline.panel("stage1.0#0")).to_be_visible()
     expect(offline.chart("stage1.0, output, value")).to_be_visible()
     offline.page.go_back()
+    expect(offline.panel("stage1.0#0")).to_have_count(0)
+    offline.page.go_back()
     expect_open(offline, "DigitsNet")
     offline.slider.fill("3")
     expect(offline.readout).to_contain_text("step 6")

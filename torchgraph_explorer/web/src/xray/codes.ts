@@ -6,6 +6,8 @@
 
 export const BAD = 0x8000;
 const LARGEST = 0x7f80;
+/** The code of the number 0. */
+export const ZERO = 1;
 
 const bits = new Uint32Array(1);
 const float = new Float32Array(bits.buffer);

@@ -1,6 +1,6 @@
 /** From codes to colours. Pure. */
 
-import {BAD, numberOf} from './codes';
+import {BAD, numberOf, ZERO} from './codes';
 
 export interface XrayScale {
   low: number;
@@ -56,13 +56,17 @@ function clamp(value: number): number {
   return Math.min(1, Math.max(0, value));
 }
 
-/** A colour for each code, as `ImageData` has them; without a number, none. Nothing is allocated for a single one. */
-export function colourTable(scale: XrayScale | null, ramp: readonly Rgb[], bad: Rgb): Uint32Array {
+/**
+ * A colour for each code, as `ImageData` has them; without a number, none. Nothing is allocated for a single one. Zero, which
+ * has no place on a logarithmic scale, has a colour of its own there: a gradient that never came is not a small one.
+ */
+export function colourTable(scale: XrayScale | null, ramp: readonly Rgb[], {bad, zero}: {bad: Rgb; zero: Rgb}): Uint32Array {
   const table = new Uint32Array(CODES);
   table.fill(packed(...bad), BAD);
   if (scale === null) return table;
   const stops = ramp.flat();
   for (let code = 1; code < BAD; code++) table[code] = packedBetween(stops, scale.at(numberOf(code)));
+  if (scale.isLog) table[ZERO] = packed(...zero);
   return table;
 }
 

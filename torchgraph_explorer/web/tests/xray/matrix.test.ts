@@ -95,7 +95,7 @@ describe('the picture', () => {
     matrix[637] = BAD;
     const edges = Float64Array.from({length: 1001}, (_, i) => i);
     const pixels = new Uint32Array(10);
-    paint(matrix, 1000, columnsOfPixels(edges, wholeOf(edges), 10), colourTable(xrayScale(matrix, false), [[0, 0, 0], [9, 9, 9]], [255, 0, 0]), pixels);
+    paint(matrix, 1000, columnsOfPixels(edges, wholeOf(edges), 10), colourTable(xrayScale(matrix, false), [[0, 0, 0], [9, 9, 9]], {bad: [255, 0, 0], zero: [9, 9, 9]}), pixels);
     expect([...pixels].map((colour) => (colour & 0xff) === 255)).toEqual([...Array(10).keys()].map((pixel) => pixel === 6));
   });
 

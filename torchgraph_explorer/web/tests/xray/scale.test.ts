@@ -7,6 +7,7 @@ import type {Rgb} from '../../src/xray/scale';
 
 const RAMP: Rgb[] = [[0, 0, 0], [100, 200, 50], [200, 0, 250]];
 const RED: Rgb = [255, 0, 0];
+const GREY: Rgb = [99, 99, 99];
 
 /** Red, green, blue and opacity of a code. */
 function coloured(table: Uint32Array, code: number): number[] {
@@ -14,7 +15,7 @@ function coloured(table: Uint32Array, code: number): number[] {
 }
 
 describe('the colour of a cell', () => {
-  const shares = colourTable({low: 0, high: 1, isLog: false, at: (value) => value}, RAMP, RED);
+  const shares = colourTable({low: 0, high: 1, isLog: false, at: (value) => value}, RAMP, {bad: RED, zero: GREY});
 
   test.each([
     [0, [0, 0, 0, 255]],
@@ -32,13 +33,19 @@ describe('the colour of a cell', () => {
     expect(coloured(shares, BAD | codeOf(0.5))).toEqual([255, 0, 0, 255]);
   });
 
+  test('of zero is its own on a logarithmic scale, and not that of a small number', () => {
+    const table = colourTable(xrayScale(Uint16Array.from([0, 1e-6, 1e-3].map(codeOf)), false), RAMP, {bad: RED, zero: GREY});
+    expect(coloured(table, codeOf(0))).toEqual([99, 99, 99, 255]);
+    expect(coloured(table, codeOf(1e-9))).toEqual([0, 0, 0, 255]);
+  });
+
   test('is none without a scale', () => {
-    expect(new Set(colourTable(null, RAMP, RED).subarray(0, BAD))).toEqual(new Set([0]));
+    expect(new Set(colourTable(null, RAMP, {bad: RED, zero: GREY}).subarray(0, BAD))).toEqual(new Set([0]));
   });
 
   test('is that of an end beyond the usual numbers', () => {
     const usual = Uint16Array.from({length: 5000}, (_, i) => codeOf(1 + i / 5000));
-    const table = colourTable(xrayScale(usual, false), RAMP, RED);
+    const table = colourTable(xrayScale(usual, false), RAMP, {bad: RED, zero: GREY});
     expect(coloured(table, codeOf(1e-6))).toEqual([0, 0, 0, 255]);
     expect(coloured(table, codeOf(1e6))).toEqual([200, 0, 250, 255]);
   });

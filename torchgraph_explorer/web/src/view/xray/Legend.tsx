@@ -2,7 +2,7 @@
 
 import type {JSX} from 'preact';
 import {formatNumber} from '../../numberText';
-import {isBad} from '../../xray/codes';
+import {isBad, ZERO} from '../../xray/codes';
 import {STOPS} from './colours';
 import {hasCells, scale, whole} from './store';
 
@@ -22,6 +22,11 @@ export function Legend(): JSX.Element | null {
           <span>{now.isLog ? `≥ ${formatNumber(now.high)}` : formatNumber(now.high)}</span>
           {now.isLog && <span class="dim">log</span>}
         </>
+      )}
+      {now?.isLog && whole.value?.codes.includes(ZERO) && (
+        <span class="xray-key">
+          <i class="xray-swatch is-zero" /> zero
+        </span>
       )}
       <span class="xray-key">
         <i class="xray-swatch is-bad" /> NaN or ∞

@@ -17,5 +17,10 @@ const ramp: ReadonlySignal<Rgb[]> = computed(() => {
   return STOPS.map((name) => rgbFrom(style.getPropertyValue(name).trim()));
 });
 
+const zero: ReadonlySignal<Rgb> = computed(() => {
+  void followInks().value;
+  return rgbFrom(getComputedStyle(document.documentElement).getPropertyValue('--xray-zero').trim());
+});
+
 /** A colour for each code. */
-export const colours: ReadonlySignal<Uint32Array> = computed(() => colourTable(scale.value, ramp.value, followInks().value.nan));
+export const colours: ReadonlySignal<Uint32Array> = computed(() => colourTable(scale.value, ramp.value, {bad: followInks().value.nan, zero: zero.value}));
