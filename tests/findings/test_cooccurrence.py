@@ -57,7 +57,9 @@ def test_of_noise_hardly_anything_is_beyond_chance(tmp_path: Path) -> None:
     ("first", "last", "message"),
     [
         pytest.param(900, 910, "loss-spike of the run is at none of the recorded steps", id="other run"),
-        pytest.param(0, 75, "is at 76 of 80 recorded steps. To say what is unusual then, at least 8 other", id="always"),
+        pytest.param(
+            0, 75, "is at 76 of 80 recorded steps. To say what is unusual then, at least 8 other", id="always"
+        ),
     ],
 )
 def test_a_finding_without_other_steps_is_refused(tmp_path: Path, first: int, last: int, message: str) -> None:

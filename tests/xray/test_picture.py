@@ -21,7 +21,7 @@ from torchgraph_explorer.cli import main
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.record.cells.codes import encode
 from torchgraph_explorer.schema import Finished
-from torchgraph_explorer.xray.colours import BAD_COLOUR, EMPTY_COLOUR, STOPS, pixels_of, scale_of
+from torchgraph_explorer.xray.colours import BAD_COLOUR, EMPTY_COLOUR, STOPS, ZERO_COLOUR, pixels_of, scale_of
 from torchgraph_explorer.xray.picture import XrayMark, _Picture, xray_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,6 +69,14 @@ def test_colours_go_from_the_least_to_the_largest_number() -> None:
     pixels = pixels_of(codes, scale_of(codes, is_share=False))
     expected = [STOPS[0], STOPS[2], STOPS[4], EMPTY_COLOUR, BAD_COLOUR]
     np.testing.assert_allclose(pixels.astype(int), expected, atol=2)
+
+
+def test_zero_has_a_colour_of_its_own_where_the_scale_is_logarithmic() -> None:
+    codes = encode(np.array([[0.0, 1e-6, 1.0]]), np.zeros((1, 3), bool))
+    assert pixels_of(codes, scale_of(codes, is_share=False))[0].tolist()[:2] == [[*ZERO_COLOUR], [*STOPS[0]]]
+    assert pixels_of(codes, scale_of(codes, is_share=True))[0].tolist()[0] == [*STOPS[0]]
+    picture = _Picture("update_ratio", ["a"], ["a"], codes, np.arange(4.0), 400, "title")
+    assert [one.text for one in ET.fromstring("".join(picture.svg(None, []))).iter(f"{SVG}text")][-1] == "zero"
 
 
 def test_a_spike_of_the_loss_is_in_the_picture_whole(tmp_path: Path) -> None:

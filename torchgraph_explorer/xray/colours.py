@@ -14,6 +14,8 @@ Pixels = npt.NDArray[np.uint8]
 STOPS = ((0x44, 0x01, 0x54), (0x3B, 0x52, 0x8B), (0x21, 0x91, 0x8C), (0x5E, 0xC9, 0x62), (0xFD, 0xE7, 0x25))
 BAD_COLOUR = (0xC8, 0x14, 0x14)
 EMPTY_COLOUR = (0xEC, 0xEE, 0xF2)
+ZERO_COLOUR = (0x9A, 0xA0, 0xA8)
+"""Of zero, which has no place on a logarithmic scale: a gradient that never came is not a small one."""
 
 _USUAL = (0.001, 0.999)
 """Numbers beyond these shares of all cells have the colours of the ends."""
@@ -65,12 +67,15 @@ def pixels_of(codes: Codes, scale: ColourScale) -> Pixels:
 
 
 def _mixed(codes: Codes, scale: ColourScale) -> Pixels:
-    places = scale.places(decode(codes).astype(np.float64))
+    values = decode(codes).astype(np.float64)
+    places = scale.places(values)
     along = np.nan_to_num(places) * (len(STOPS) - 1)
     stop = np.minimum(along.astype(np.int64), len(STOPS) - 2)
     ramp = np.array(STOPS, dtype=np.float64)
     mixed = ramp[stop] + (ramp[stop + 1] - ramp[stop]) * (along - stop)[..., None]
     mixed[np.isnan(places)] = EMPTY_COLOUR
+    if scale.is_log:
+        mixed[values == 0] = ZERO_COLOUR
     mixed[is_bad(codes)] = BAD_COLOUR
     found: Pixels = np.round(mixed).astype(np.uint8)
     return found

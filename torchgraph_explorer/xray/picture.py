@@ -17,7 +17,7 @@ from torchgraph_explorer.record.cells.reading import Wanted
 from torchgraph_explorer.record.cells.statistics import CELL_STATISTICS, STATISTIC_NAMES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.scalars.index import Scalar
-from torchgraph_explorer.xray.colours import BAD_COLOUR, STOPS, ColourScale, pixels_of, scale_of
+from torchgraph_explorer.xray.colours import BAD_COLOUR, STOPS, ZERO_COLOUR, ColourScale, pixels_of, scale_of
 from torchgraph_explorer.xray.order import execution_order
 from torchgraph_explorer.xray.png import png
 
@@ -224,6 +224,9 @@ class _Picture:
             yield _text(x, y + 7, "nothing finite")
         yield f'<rect x="{x + 226}" y="{y}" width="8" height="8" fill="{_hex(BAD_COLOUR)}"/>'
         yield _text(x + 238, y + 7, "NaN or ∞")
+        if scale.is_log and (decode(self.codes) == 0).any():
+            yield f'<rect x="{x + 292}" y="{y}" width="8" height="8" fill="{_hex(ZERO_COLOUR)}"/>'
+            yield _text(x + 304, y + 7, "zero")
 
     def _ramp(self, scale: ColourScale, x: float, y: float) -> Iterator[str]:
         yield _text(x, y + 7, f"≤ {_short(scale.low)}" if scale.is_log else _short(scale.low))
