@@ -132,6 +132,19 @@ def test_looking_around_shows_one_panel_which_back_undoes_and_a_pin_keeps(viewer
     expect(panels).to_have_count(2)
 
 
+def test_lists_have_most_of_the_room_beside_scalars(viewer: Viewer, scalars: str) -> None:
+    viewer.page.set_viewport_size({"width": 1440, "height": 800})
+    viewer.open(scalars)
+    expect(picture(viewer).locator("canvas")).to_have_attribute("style", re.compile("width"))
+    viewer.page.get_by_text("Changes", exact=True).click()
+    expect(viewer.page.get_by_role("list", name="What changed at this step")).to_be_visible()
+    panel, room = viewer.page.get_by_label("X-ray", exact=True).first, viewer.page.locator(".panels-stack")
+    one, other = panel.bounding_box(), room.bounding_box()
+    assert one is not None
+    assert other is not None
+    assert one["height"] > 0.7 * other["height"]
+
+
 def check_beside(panel: Locator, xray: Locator) -> None:
     """All of both is in the window."""
     one, other = panel.bounding_box(), xray.bounding_box()

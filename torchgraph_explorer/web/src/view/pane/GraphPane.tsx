@@ -37,11 +37,13 @@ export function GraphPane() {
   const {isDocked} = arrangement.value;
   return (
     <section class="graph-pane" aria-label="Graph">
-      <div class="pane-bar">
-        <MenuButton />
-        {!isBlank.value && <ViewTabs />}
-        {!isBlank.value && <GraphTools />}
-      </div>
+      {(!isBlank.value || !isDocked.header) && (
+        <div class="pane-bar">
+          <MenuButton />
+          {!isBlank.value && <ViewTabs />}
+          {!isBlank.value && <GraphTools />}
+        </div>
+      )}
       <DivergenceLine />
       <CallsBar />
       <div class="canvas-box">
