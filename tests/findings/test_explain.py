@@ -103,6 +103,7 @@ def test_the_command_explains_a_kind_however_it_is_written(
     [
         pytest.param("dead-unit", "Did you mean dead-units", id="spelt alike"),
         pytest.param("softmax", "Did you mean softmax-before-loss", id="a word of it"),
+        pytest.param("relu", "Did you mean dead-units or activation-before-loss?", id="a word of its line"),
         pytest.param("loss-too-high", "Kinds of rules of your own have no entry.", id="of a rule of one's own"),
         pytest.param("\x1b[2J", r"'\x1b[2J'. `torchgraph explain` lists all kinds.", id="control characters"),
         pytest.param("x" * 100_000, f"{'x' * 80!r}. `torchgraph explain`", id="very long"),

@@ -122,10 +122,15 @@ def _missing(kind: str, name: str) -> str:
 
 
 def nearest(name: str) -> list[str]:
-    """The names of entries that `name` may have been meant for: those spelt alike, or else those that share a word."""
+    """The names of entries that `name` may have been meant for: spelt alike, or else with a word of it.
+
+    If no name has a word of it, the entries are named whose lines have one.
+    """
     words = set(name.split("-"))
     alike = difflib.get_close_matches(name, explanations(), n=MOST_NEAR)
-    return alike or [one for one in explanations() if words.intersection(one.split("-"))][:MOST_NEAR]
+    named = [one for one in explanations() if words.intersection(one.split("-"))]
+    told = [one.name for one in explanations().values() if words.intersection(re.findall(r"\w+", one.line.lower()))]
+    return (alike or named or told)[:MOST_NEAR]
 
 
 @lru_cache(maxsize=1)
