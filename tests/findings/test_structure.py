@@ -131,6 +131,30 @@ def test_a_small_factor_is_no_branch(result: npt.NDArray[np.float64], is_told: b
 
 
 @pytest.mark.parametrize(
+    ("shape", "is_told"),
+    [
+        pytest.param((4, 4), True, id="as large as the sum"),
+        pytest.param((None, 50), True, id="of varying size"),
+        pytest.param((32, 50), False, id="larger than the sum, as weights of a weighted sum"),
+    ],
+)
+def test_what_is_larger_than_the_sum_is_no_branch(shape: tuple[int | None, ...], is_told: bool, tmp_path: Path) -> None:
+    graph = joined("deep", "wide")
+    output = (replace(tensor("output"), shape=shape),)
+    calls = [replace(one, outputs=output) if one.module in ("deep", "wide") else one for one in graph.calls]
+    frames: Frames = [
+        {
+            ("deep", "output", "output", "value"): np.abs(NORMAL) * 1e-4,
+            ("wide", "output", "output", "value"): NORMAL,
+            ("head", "input", "input[0]", "value"): NORMAL / 5,
+        }
+        for _ in range(12)
+    ]
+    found = {one.kind for one in recorded(tmp_path, replace(graph, calls=tuple(calls)), frames).findings()}
+    assert ("imbalanced-branches" in found) == is_told
+
+
+@pytest.mark.parametrize(
     ("positions", "expected"),
     [
         pytest.param(200.0, [("imbalanced-branches", "warning", "", 0)], id="larger by far"),

@@ -5,6 +5,7 @@ The evidence is the root mean squares of the tensors whose edges meet in the mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, quoted
-from torchgraph_explorer.schema import Node, Role
+from torchgraph_explorer.schema import Node, Role, TensorInfo
 
 Floats = npt.NDArray[np.float64]
 
@@ -210,9 +211,26 @@ def _junctions(evidence: Evidence) -> Iterator[_Junction]:
         if len(nodes) < 2 or not _takes_one(evidence, node):
             continue
         columns = [_column(evidence, graph.nodes[source]) for source in nodes]
-        known = tuple(dict.fromkeys(column for column in columns if column is not None))
-        if len(known) >= 2:
-            yield _Junction(_place(evidence, node), known, _result(evidence, node))
+        result = _result(evidence, node)
+        known = dict.fromkeys(column for column in columns if column is not None)
+        parts = tuple(column for column in known if result is None or _fits(evidence, column, result))
+        if len(parts) >= 2:
+            yield _Junction(_place(evidence, node), parts, result)
+
+
+def _fits(evidence: Evidence, part: int, result: int) -> bool:
+    """Whether a tensor may be added or joined to what has the column `result`, which is at least as large then.
+
+    The weights of a weighted sum may have more elements than the sum.
+    """
+    few, many = (_elements(evidence.places.tensor(evidence.series[one])) for one in (part, result))
+    return few is None or many is None or few <= many
+
+
+def _elements(tensor: TensorInfo | None) -> int | None:
+    """How many elements a tensor has; None if that is not known, or varies."""
+    sizes = [] if tensor is None else [size for size in tensor.shape if size is not None]
+    return None if tensor is None or len(sizes) < len(tensor.shape) else math.prod(sizes)
 
 
 def _takes_one(evidence: Evidence, node: Node) -> bool:
