@@ -1565,6 +1565,15 @@ def last(values: Tensor) -> Tensor:
     return values[:, -1]
 
 
+def some_rows(values: Tensor) -> Tensor:
+    """Seven rows of five places each, of five samples."""
+    return values.reshape(9, 5, 8)[:7]
+
+
+def first(values: Tensor) -> Tensor:
+    return values[0]
+
+
 def attention(*, batch_first: bool = False) -> nn.Module:
     return nn.MultiheadAttention(8, 2, batch_first=batch_first)
 
@@ -1584,6 +1593,10 @@ def gru(*, batch_first: bool = False) -> nn.Module:
         pytest.param(gru(batch_first=True), [(5, 6, 8)], same, last, False, id="recurrent, samples first"),
         pytest.param(attention(batch_first=True), [(5, 6, 8)], same, last, False, id="attention, samples first"),
         pytest.param(gru(), [(5, 6, 8)], turned, lambda out: out[-1], False, id="turned before"),
+        pytest.param(gru(batch_first=True), [(5, 6, 8)], turned, lambda out: out[-1], True, id="turned for nothing"),
+        pytest.param(attention(batch_first=True), [(5, 7, 8), (3, 8, 8)], turned, first, True, id="attention, turned"),
+        pytest.param(gru(batch_first=True), [(5, 10, 8)], turned, lambda out: out[-1], False, id="parts of samples"),
+        pytest.param(gru(batch_first=True), [(5, 9, 8)], some_rows, lambda out: out[:5, 0], False, id="chosen rows"),
         pytest.param(gru(), [(6, 5, 8)], same, lambda out: out[-1], False, id="length first everywhere"),
         pytest.param(gru(), [(5, 5, 8)], same, lambda out: out[-1], False, id="as many as the length"),
         pytest.param(gru(), [(6, 5, 8)], same, same, False, id="an output for each element"),

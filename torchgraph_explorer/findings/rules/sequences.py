@@ -15,40 +15,62 @@ ATTENTION = "MultiheadAttention"
 
 
 def batch_as_sequence(evidence: Evidence) -> Iterator[Finding]:
-    """A layer that wants `[length, samples, features]` is given `[samples, length, features]`.
+    """A layer that wants `[length, samples, features]` is given `[samples, length, features]`, or the other way round.
 
     The first dimension is that of the samples if it is the first one of the model's input, and of all its outputs, of
-    which each sample has one row. A sequence that is fed as one sample has 1 as the second dimension.
+    which each sample has one row. A sequence that is fed as one sample has 1 as the second dimension. Where samples
+    are first, parts of them may be folded into the first dimension, whose size is then a multiple of theirs, or rows
+    may have been chosen from them, whose number no sample has as a dimension.
     """
     samples = _samples(evidence)
     for call in evidence.places.calls if samples is not None else ():
-        given = call.inputs[0] if call.inputs and _wants_length_first(evidence, call.module) else None
-        if given is None or len(given.shape) != 3:
+        samples_at = _samples_wanted_at(evidence, call.module) if call.inputs else None
+        given = call.inputs[0] if call.inputs else None
+        if samples_at is None or given is None or len(given.shape) != 3:
             continue
-        first, length, _ = sizes_of(given)
-        if first == samples and length not in {samples, (1,)} and _are_rows(evidence, length):
-            yield _told(evidence, call, given)
+        has, length = sizes_of(given)[1 - samples_at], sizes_of(given)[samples_at]
+        is_taken = has == samples and length not in {samples, (1,)} and _are_rows(evidence, length)
+        if is_taken and (samples_at or (not _is_folded(length, samples) and _is_within(evidence, length, samples))):
+            yield _told(evidence, call, samples_at, length=given.shape[samples_at])
 
 
-def _told(evidence: Evidence, call: Call, given: TensorInfo) -> Finding:
+def _told(evidence: Evidence, call: Call, samples_at: int, *, length: int | None) -> Finding:
     is_attention = evidence.places.class_of(call.module) == ATTENTION
     does = "attends from sample to sample" if is_attention else "goes from sample to sample"
+    is_at, wanted_at = ("second", "first") if samples_at == 0 else ("first", "second")
     return finding(
         evidence,
         "batch-as-sequence",
         "warning",
         at=call.module,
         rows=range(len(evidence)),
-        numbers={"length": float(given.shape[1] or 0)},
-        text=f"{named(call.module)} is given the samples in the first dimension, but expects them in the second one. "
-        f"So it {does} of the batch, and not along the sequence: its output for a sample depends on the other samples.",
-        advice="Make it with `batch_first=True`, or give it `[length, samples, features]`.",
+        numbers={"length": float(length or 0)},
+        text=f"{named(call.module)} is given the samples in the {is_at} dimension, but expects them in the {wanted_at} "
+        f"one. So it {does} of the batch, and not along the sequence: its output for a sample depends on the other "
+        "samples.",
+        advice="Make it without `batch_first`, or give it `[samples, length, features]`."
+        if samples_at == 0
+        else "Make it with `batch_first=True`, or give it `[length, samples, features]`.",
     )
 
 
-def _wants_length_first(evidence: Evidence, module: str) -> bool:
+def _samples_wanted_at(evidence: Evidence, module: str) -> int | None:
+    """The dimension that a layer for sequences takes for the samples; None for another layer, or if it is not known."""
     name, first = evidence.places.class_of(module), evidence.places.option(module, "batch_first")
-    return (name in RECURRENT and first != "True") or (name == ATTENTION and first == "False")
+    if name not in {*RECURRENT, ATTENTION} or (name == ATTENTION and first is None):
+        return None
+    return 0 if first == "True" else 1
+
+
+def _is_folded(length: Sizes, samples: Sizes | None) -> bool:
+    """Whether a size may be that of the samples times that of something else."""
+    return any(one % of == 0 for one in length for of in samples or () if of)
+
+
+def _is_within(evidence: Evidence, length: Sizes, samples: Sizes | None) -> bool:
+    """Whether tensors of samples have such a length as one of their other dimensions."""
+    infos = (one for call in evidence.places.calls for one in (*call.inputs, *call.outputs))
+    return any(sizes[:1] == [samples] and length in sizes[1:] for sizes in map(sizes_of, infos))
 
 
 def _outputs(evidence: Evidence) -> list[TensorInfo]:
