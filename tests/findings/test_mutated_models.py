@@ -41,7 +41,7 @@ def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:
     [
         pytest.param(
             lambda: nn.Sequential(nn.Linear(FEATURES, 24), nn.Dropout(0.2), nn.Linear(24, 16), nn.Linear(16, CLASSES)),
-            ["0"],
+            [("0", "warning")],
             id="all, with dropout between",
         ),
         pytest.param(
@@ -49,7 +49,14 @@ def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:
             [],
             id="two of a sequence",
         ),
-        pytest.param(lambda: Convolutions(convolution(1, 8), convolution(8, 8)), ["body.0"], id="convolutions"),
+        pytest.param(
+            lambda: Convolutions(convolution(1, 8), convolution(8, 8)), [("body.0", "info")], id="convolutions"
+        ),
+        pytest.param(
+            lambda: nn.Sequential(nn.Linear(FEATURES, 24), nn.Linear(24, 16), nn.Linear(16, CLASSES)),
+            [("0", "info")],
+            id="all, with nothing between",
+        ),
         pytest.param(
             lambda: Convolutions(convolution(1, 8), nn.ReLU(), convolution(8, 8, groups=8), nn.Conv2d(8, 8, 1)),
             [],
@@ -64,14 +71,14 @@ def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:
     ],
 )
 def test_layers_without_an_activation_between_them_are_told(
-    model: Callable[[], nn.Module], expected: list[str], tmp_path: Path
+    model: Callable[[], nn.Module], expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     def step(model: nn.Module, _: int) -> Tensor:
         inputs, labels = batch()
         return F.cross_entropy(model(inputs), labels)
 
     found = trained(tmp_path, model(), step)
-    assert [one.module for one in found if one.kind == "missing-nonlinearity"] == expected
+    assert [(one.module, one.severity) for one in found if one.kind == "missing-nonlinearity"] == expected
 
 
 @pytest.mark.parametrize(("low", "expected"), [(0.0, [("bad-init-scale", "0")]), (-0.2, [])])

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.rule import finding, named
 
@@ -29,7 +29,8 @@ _PASSING = frozenset({"Identity", "Dropout"})
 def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
     """Linear layers take each other's outputs as they are, although none is there to make the tensors smaller.
 
-    That may be meant, as in a study of deep linear networks, so it is no warning.
+    That may be meant, as in a study of deep linear networks. With a dropout in between it is not: there it is a hidden
+    layer's, which has an activation.
     """
     weighted = _weighted(evidence)
     for layers in _chains(evidence):
@@ -42,18 +43,29 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             else "convolution"
         )
         first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
+        severity: Severity = "warning" if _have_dropout(evidence, layers) else "info"
+        between = "nothing but dropout" if severity == "warning" else "nothing"
         yield finding(
             evidence,
             "missing-nonlinearity",
-            "info",
+            severity,
             at=first,
             rows=range(len(evidence)),
             numbers={"layers": len(layers)},
             text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, follow each other with "
-            f"nothing in between: together they can do no more than one {what}.",
+            f"{between} in between: together they can do no more than one {what}.",
             advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, check that "
             "its result is used.",
         )
+
+
+def _have_dropout(evidence: Evidence, layers: Sequence[int]) -> bool:
+    """Whether a dropout is between two of them."""
+    sources = (evidence.places.producer(at) for at in layers[1:])
+    return any(
+        source is not None and evidence.places.class_of(evidence.places.calls[source].module) == "Dropout"
+        for source in sources
+    )
 
 
 def _are_in_sequence(evidence: Evidence, layers: Sequence[int]) -> bool:
