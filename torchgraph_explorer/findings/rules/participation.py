@@ -210,6 +210,19 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
     for module, layer in sorted((one for one, zero in is_zero.items() if zero), key=_order(evidence)):
         if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
             continue
+        is_given_zeros = _is_given_zeros(evidence, module)
+        why = (
+            "it is given nothing but zeros."
+            if is_given_zeros
+            else f"the output of {'that layer' if layer else 'it'} makes no difference to the loss."
+        )
+        advice = (
+            "Look at where that input is made: an array that was never filled, or a decoder that is handed zeros in "
+            "training, and not the targets before each place."
+            if is_given_zeros
+            else "Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as `p / p` of a "
+            "ratio whose old value was not detached."
+        )
         yield finding(
             evidence,
             "no-gradient",
@@ -218,10 +231,16 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),
             numbers={"parameters": len(graded[module, layer])},
             text=f"{named(module)} runs, but the gradient of its weights{layer and f' of layer {layer}'} is zero at "
-            f"all recorded steps: the output of {'that layer' if layer else 'it'} makes no difference to the loss.",
-            advice="Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as "
-            "`p / p` of a ratio whose old value was not detached.",
+            f"all recorded steps: {why}",
+            advice=advice,
         )
+
+
+def _is_given_zeros(evidence: Evidence, module: str) -> bool:
+    """Whether all that the module is given is zero, at all steps."""
+    columns = [one for one in evidence.of_kind("value", "input") if evidence.series[one].module == module]
+    norms = [evidence.column("l2_norm", one)[evidence.is_there[:, one]] for one in columns]
+    return bool(norms) and all(len(one) and not one.any() for one in norms)
 
 
 def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
