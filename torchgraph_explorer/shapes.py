@@ -93,3 +93,11 @@ def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
         return False
     channels, height, width = image[1:]
     return places[1] == height * width != channels * height and places[2] == channels != places[1]
+
+
+def joins_around(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Whether `[samples, channels, length, width]` is to become `[samples, channels · width, length]`."""
+    if len(old) != 4 or len(new) != 3 or old[0] != new[0]:
+        return False
+    channels, length, width = old[1:]
+    return new[1] == channels * width and new[2] == length != width

@@ -182,6 +182,84 @@ class Reader(nn.Module):
         return result
 
 
+class Shifting(Reader):
+    """Shifts what it is given by itself, with a row for the beginning."""
+
+    def __init__(self, *, by: str) -> None:
+        super().__init__(Attention())
+        self.beginning = nn.Parameter(torch.randn(1, 1, WIDTH)) if by == "cat" else None
+
+    def forward(self, tokens: Tensor, targets: Tensor | None = None) -> Tensor:
+        x = self.embed(tokens)
+        if self.beginning is not None:
+            x = torch.cat([self.beginning.expand(len(x), -1, -1), x[:, :-1]], 1)
+        else:
+            x = F.pad(x, (0, 0, 1, 0))[:, :-1]
+        x = x + self.place
+        result: Tensor = self.head(x + self.inner(x))
+        return result
+
+
+def shifting(by: str) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Shifting(by=by)
+
+        def loss() -> Tensor:
+            tokens = text(LENGTH)
+            return entropy(model(tokens), tokens)
+
+        return model, loss
+
+    return make
+
+
+class Attended(nn.Module):
+    """A causal decoder beside an encoder of a sequence of another length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.over = nn.Linear(3, WIDTH), Fused()
+        self.decoder = Reader(Fused(is_causal=True))
+
+    def forward(self, source: Tensor, tokens: Tensor) -> Tensor:
+        result: Tensor = self.decoder(tokens) + self.over(self.read(source)).mean((1, 2))[:, None, None]
+        return result
+
+
+def beside(shift: int) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Attended()
+
+        def loss() -> Tensor:
+            tokens = text(LENGTH + 1)
+            targets = tokens[:, shift : LENGTH + shift]
+            return entropy(model(torch.randn(SAMPLES, LENGTH + 3, 3), tokens[:, :LENGTH]), targets)
+
+        return model, loss
+
+    return make
+
+
+class Spectra(nn.Module):
+    """Channels of a spectrum are joined with its frequencies, at each time."""
+
+    def __init__(self, join: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.conv, self.join, self.rnn, self.head = nn.Conv2d(1, 3, 3, padding=1), join, nn.GRU(15, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.rnn(self.join(self.conv(x)))[0][-1])
+        return result
+
+
+def spectra(join: Callable[[Tensor], Tensor]) -> Loop:
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Spectra(join)
+        return model, lambda: F.cross_entropy(model(torch.randn(SAMPLES, 1, 8, 5)), torch.randint(3, (SAMPLES,)))
+
+    return make
+
+
 class Translator(nn.Module):
     """An encoder and a decoder, or an autoencoder: then nothing is handed to the decoder."""
 
@@ -659,9 +737,11 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     ),
     "targets below zero for several ReLUs": (rebuilt_by(torch.relu, low=-1.0), "targets-out-of-range", ""),
     "a decoder that is given the answers": (translation(given="the answers"), "answers-in-inputs", ""),
+    "a decoder beside attention over another length": (beside(0), "answers-in-inputs", ""),
     "padding that counts": (padded(), "padding-in-loss", ""),
     "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),
     "patches by a view": (patched(lambda x: x.view(len(x), -1, 8)), "view-for-transpose", ""),
+    "a spectrum by a view": (spectra(lambda h: h.view(len(h), 15, 8).permute(2, 0, 1)), "view-for-transpose", ""),
     "states by a view": (states(lambda h: h.view(SAMPLES, -1)), "view-for-transpose", ""),
     "one error for all targets": (numbers(huber), "targets-broadcast", ""),
     "values of actions for all": (values(broadcast=True), "targets-broadcast", ""),
@@ -697,6 +777,10 @@ SOUND: dict[str, Loop] = {
     "a convolution one way": language(lambda: Convolution(ahead=2, behind=0)),
     "a masked convolution": language(lambda: Convolution(ahead=1, behind=1, masked=True)),
     "targets that are handed to the model": language(Attention, hand_over=True),
+    "a decoder beside attention over another length": beside(1),
+    "embedded tokens that the model shifts": shifting("cat"),
+    "embedded tokens that the model pads": shifting("pad"),
+    "a spectrum that is turned": spectra(lambda h: h.permute(2, 0, 1, 3).flatten(2)),
     "positions of the places": placed(samples_first=True, along=1),
     "positions of the places, which come first": placed(samples_first=False, along=0),
     "logarithms over the classes": labelled(2),

@@ -180,6 +180,25 @@ def test_positions_in_columns_are_told_if_they_are_of_samples(
     assert ("positions-over-batch" in kinds_of(Placed(numbers), tmp_path)) == expected
 
 
+class Attending(Placed):
+    """Tokens `[length, samples]`."""
+
+    def __init__(self, numbers: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(numbers)
+        self.attention = nn.MultiheadAttention(8, 2)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens) + self.places(self.numbers(tokens))
+        result: Tensor = self.head(x + self.attention(x, x, x, need_weights=False)[0])
+        return result
+
+
+def test_positions_of_tokens_whose_first_dimension_is_the_length_are_not_told(tmp_path: Path) -> None:
+    assert "positions-over-batch" not in kinds_of(
+        Attending(lambda tokens: torch.arange(len(tokens))[:, None]), tmp_path
+    )
+
+
 class Broadcast(Placed):
     def forward(self, tokens: Tensor) -> Tensor:
         result: Tensor = self.head(self.words(tokens) + self.places(self.numbers(tokens))[:, None])

@@ -1541,6 +1541,29 @@ def test_an_activation_before_a_cross_entropy_is_told(
     )
 
 
+@pytest.mark.parametrize(("factor", "expected"), [(0.0, ["it is given nothing but zeros."]), (1.0, [])])
+def test_a_layer_that_is_given_zeros_is_told_so(factor: float, expected: list[str], tmp_path: Path) -> None:
+    """As of a decoder whose input was never filled."""
+    net = nn.ModuleDict({"source": nn.Linear(4, 8), "target": nn.Linear(2, 8), "out": nn.Linear(8, 2)})
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net
+
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            result: Tensor = net["out"](torch.tanh(net["source"](x) + net["target"](factor * y)))
+            return result
+
+    def loss(watched: Any) -> Tensor:
+        x, y = torch.randn(16, 4), torch.randn(16, 2)
+        return cast("Tensor", (watched(x, y) - x[:, :2]).square().mean())
+
+    model = Both()
+    told = [one for one in found(tmp_path, model, sgd(model), loss=loss) if one.kind == "no-gradient"]
+    assert [one.text.rpartition(": ")[2] for one in told if one.module == "net.target"] == expected
+
+
 # Samples that are taken for the elements of a sequence
 
 

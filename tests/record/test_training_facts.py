@@ -51,6 +51,7 @@ FULL = TrainingFacts(
         Operation("dropout", "", 0, (0.9,)),
         Operation("position", "embedding", 0, before=(16, 32, 64), after=(16, 1, 64)),
         Operation("crosswise", "attention", 0, (2.0, 0.5), (16, 4, 32, 32)),
+        Operation("shift", "", 0, before=(33,)),
         Operation("normalised", "", 0, (2.5, 0.5, 0.0, 3.0)),
         Operation("labels", "", 0, (0.25, 0.25, 0.125, 0.125)),
         Operation("several", "", 0, (0.0, 0.5)),

@@ -89,6 +89,8 @@ class Operation:
     - `crosswise`: weights of attention that sum to one over another dimension than the keys, over which they are
       multiplied by the values. `before`: their sizes. `numbers`: the dimension; how far the sums over the keys are from
       1, in the mean.
+    - `shift`: one row is put before the others of each sample, as a beginning before embedded tokens. `before`: how
+      many rows there are then.
     - `normalised`: over which dimensions the output is normalised. `numbers`, for each dimension: the largest magnitude
       of the logarithm of the sum of the exponentials over it, and of the sum less 1.
     - `labels`: those of a mean cross entropy. `numbers`: the smallest and the largest of the first label of each

@@ -38,6 +38,7 @@ OperationKind: TypeAlias = Literal[
     "dropout",
     "position",
     "crosswise",
+    "shift",
     "normalised",
     "labels",
     "several",

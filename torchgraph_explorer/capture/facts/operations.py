@@ -20,7 +20,7 @@ from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_plain_elements, plain
 from torchgraph_explorer.schema import Call, Operation
-from torchgraph_explorer.shapes import moves_channels
+from torchgraph_explorer.shapes import joins_around, moves_channels
 
 MOST_OPERATIONS = 64
 """Most operations that are noted in a step, those with equal module and sizes once."""
@@ -39,7 +39,8 @@ _SUMS = frozenset({"aten::add", "aten::add_"})
 _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::div_"
 _FACTOR, _CAST = "aten::mul", "aten::_to_copy"
 _PRODUCTS = frozenset({"aten::bmm", "aten::mm"})
-_OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR, _CAST})
+_CAT, _PAD = "aten::cat", "aten::constant_pad_nd"
+_OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR, _CAST, _CAT, _PAD})
 
 
 class _Seen(NamedTuple):
@@ -80,6 +81,8 @@ class Operations:
             self._note_view(tuple(given[0].shape), tuple(result.shape), call)
         elif name in _PRODUCTS or name in {_FACTOR, _CAST}:
             self._follow(name, given, result, call=call)
+        elif name in {_CAT, _PAD}:
+            self._note_shift(name, given, after=tuple(result.shape), call=call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
             self._note_crosswise(plain(result), dimension=given[1])
@@ -106,6 +109,19 @@ class Operations:
             return
         if rows.shape[0] > 1 < values.shape[1] and is_start_of_table(rows):
             self._add(Operation("position", before=tuple(values.shape), after=tuple(rows.shape)), call)
+
+    def _note_shift(self, name: str, given: Sequence[Any], *, after: tuple[int, ...], call: int | None) -> None:
+        """One row before the others of `[samples, length, features]`, or of `[length, samples, features]`."""
+        if len(after) != 3:
+            return
+        if name == _PAD:
+            dimension, is_shift = 1, len(given[1]) > 3 and [*given[1][:2], given[1][2]] == [0, 0, 1]
+        else:
+            dimension = int(given[1]) % 3 if len(given) > 1 else 0
+            sizes = [one.shape[dimension] for one in given[0] if one.dim() == 3]
+            is_shift = len(sizes) == len(given[0]) == 2 and sizes[0] == 1 and dimension < 2
+        if is_shift and after[dimension] >= LEAST_LENGTH:
+            self._add(Operation("shift", before=after[dimension : dimension + 1]), call)
 
     def _note_dropout(self, name: str, given: Sequence[Any], call: int | None) -> None:
         """Note a dropout: one operation, as on a GPU; or a division of noise by the share that is kept, just drawn."""
@@ -228,7 +244,8 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     """Whether a view may have been taken for a transpose: a size is at another place, and others were not moved.
 
     So it is where the sizes are the same in another order, where the last of three is split and its first part stands
-    before the second, or the other way round, where the second one has become the first, and where channels come last.
+    before the second, or the other way round, where the second one has become the first, where channels come last, and
+    where the second and the last of four are joined, although the third is between them.
     """
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
     if len(old) < 3 or not new or old == new:
@@ -237,7 +254,8 @@ def swaps_sizes(before: Sequence[int], after: Sequence[int]) -> bool:
     is_split = len(new) == 4 and len(old) == 3 and new[0] == old[0] and new[2] == old[1] != new[1]
     is_merged = len(new) == 3 and len(old) == 4 and new[0] == old[0] and new[1] == old[2] != old[1]
     is_first = new[0] == old[1] != old[0]
-    return is_permuted or is_split or is_merged or is_first or moves_channels(old, new) or moves_channels(new, old)
+    is_moved = is_permuted or is_split or is_merged or is_first or joins_around(old, new)
+    return is_moved or moves_channels(old, new) or moves_channels(new, old)
 
 
 @lru_cache(maxsize=1 << 12)

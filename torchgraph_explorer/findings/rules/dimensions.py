@@ -153,10 +153,12 @@ def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
 def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
     """An embedding is given the numbers of the samples in their batch, from 0 on, in a model of sequences of tokens.
 
-    It has more rows than that, and the tokens of a sample are another number than the samples.
+    It has more rows than that, and the tokens of a sample are another number than the samples. Tokens may also be
+    `[length, samples]`: then attention goes over as many places as there are numbers.
     """
     places = evidence.places
     root = places.root
+    lengths = {one.before[0] for _, one in operations(evidence, "attention") if one.before}
     sizes = {one.shape[:2] for one in root.inputs if "int" in one.dtype and len(one.shape) == 2} if root else set()
     if len(sizes) != 1:
         return
@@ -168,7 +170,7 @@ def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
         ):
             continue
         rows = places.option(call.module, "num_embeddings") or _rows_of(evidence, call.module)
-        if samples is None or samples in {1, length} or int(rows or 0) <= samples:
+        if samples is None or samples in {1, length, *lengths} or int(rows or 0) <= samples:
             continue
         column = evidence.find(call.module, call.call, "input", call.inputs[0].path)
         if column is None or not _counts_from_zero(evidence, column, samples):

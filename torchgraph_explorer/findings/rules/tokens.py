@@ -129,7 +129,7 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     if not given:
         return
     others = [one for one in inputs if one not in given]
-    is_fault = (
+    is_fault = not _shifts_within(evidence, given) and (
         _is_causal(evidence, given) or _recurs_over_tokens(evidence)
         if not others
         else all(max(one.following, one.same) < ALIKE for one in others)
@@ -176,11 +176,20 @@ def _hidden_left_out(evidence: Evidence, given: list[_Input]) -> Iterator[Findin
     )
 
 
+def _shifts_within(evidence: Evidence, inputs: list[_Input]) -> bool:
+    """Whether the model puts a beginning before the rows of these sequences, and so may shift them by itself."""
+    lengths = {one.length + more for one in inputs for more in (0, 1)}
+    return any(one.before[0] in lengths for _, one in operations(evidence, "shift"))
+
+
 def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
-    """Whether there is attention, all of it over these sequences, and none sees later places."""
+    """Whether there is attention over these sequences, and none of it sees later places.
+
+    Attention over another length is that of an encoder, whose sequence the answers are not in.
+    """
     lengths = {(one.length, one.length) for one in inputs}
-    found: list[Operation] = [one for _, one in operations(evidence, "attention")]
-    return bool(found) and all(one.before in lengths and one.numbers[0] <= VISIBLE for one in found)
+    found: list[Operation] = [one for _, one in operations(evidence, "attention") if one.before in lengths]
+    return bool(found) and all(one.numbers[0] <= VISIBLE for one in found)
 
 
 def _recurs_over_tokens(evidence: Evidence) -> bool:

@@ -11,7 +11,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
-from torchgraph_explorer.shapes import moves_channels
+from torchgraph_explorer.shapes import joins_around, moves_channels
 
 Sizes: TypeAlias = "tuple[int, ...]"
 
@@ -118,8 +118,9 @@ def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool
         return True
     if len(old) == 3 and len(new) == 4:  # heads of attention, which are split
         return new[0] == old[0] and new[2] == old[1] != new[1] and new[1] * new[3] == old[2] and _many(old[1])
-    if len(old) == 4 and len(new) == 3:  # or joined
-        return new[0] == old[0] and new[1] == old[2] and new[2] == old[1] * old[3] and old[1] % old[2] > 0
+    if len(old) == 4 and len(new) == 3:  # or joined, or channels with what is behind the third
+        is_joined = new[0] == old[0] and new[1] == old[2] and new[2] == old[1] * old[3] and old[1] % old[2] > 0
+        return is_joined or (joins_around(old, new) and _many(old[2]))
     if len(old) != len(new) or sorted(old) != sorted(new) or old == new:
         return False
     if len(old) == 3:

@@ -43,6 +43,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "dropout": 1,
     "position": 0,
     "crosswise": 2,
+    "shift": 0,
     "normalised": 4,
     "labels": 4,
     "several": 2,
