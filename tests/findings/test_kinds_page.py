@@ -241,6 +241,7 @@ THRESHOLDS = [
     ("loss-not-falling", loss.FELL, "5 %"),
     ("loss-not-falling", loss.MAY_HAVE_FALLEN, "10 %"),
     ("loss-not-falling", loss.KNOWN, "80 %"),
+    ("loss-not-falling", loss.AT_CHANCE, "2 %"),
     ("loss-diverging", loss.ABOVE_NOISE, "6 times"),
     ("loss-diverging", loss.RISEN, "50 %"),
     ("loss-diverging", loss.LOST, "75 %"),

@@ -1702,3 +1702,31 @@ def test_weights_that_are_drawn_anew_again_and_again_are_told(
 
     told = found(tmp_path, model, sgd(model, rate), loss=of_classes, after=begin_again, steps=70)
     assert [(one.severity, one.step) for one in told if one.kind == "weights-redrawn"] == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_told"),
+    [
+        pytest.param(lambda _: torch.randint(4, (64,)), True, id="nothing that could be learned"),
+        pytest.param(lambda x: x[:, :4].argmax(1), False, id="learned"),
+    ],
+)
+def test_a_loss_that_comes_down_to_that_of_equal_logits_alone_is_told(
+    answers: Callable[[Tensor], Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+    with torch.no_grad():
+        cast("Tensor", model[2].weight).mul_(8)
+    optimizer = torch.optim.Adam(model.parameters(), 0.05, weight_decay=0.05)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(160):
+            x = torch.randn(64, 8)
+            loss = F.cross_entropy(model(x), answers(x))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            watcher.log({"loss": loss})
+    [told] = [one.text for one in open_run(tmp_path / "run").model().findings() if one.kind == "loss-not-falling"] or [
+        ""
+    ]
+    assert ("equal logits" in told) == is_told

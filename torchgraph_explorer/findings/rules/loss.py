@@ -57,6 +57,9 @@ SOLVED = 0.01
 KNOWN = 0.8
 """Share of the cross entropy of equal logits, below which a network that begins there was trained before."""
 
+AT_CHANCE = 0.02
+"""How far from the cross entropy of equal logits a loss is, as a share of it, that has come to it."""
+
 CANCELS = 1e-3
 """The largest sum of gradients over the classes, over the largest gradient, that is rounding."""
 
@@ -109,9 +112,10 @@ def noise_of(values: Floats) -> float:
 
 
 def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
-    """The training loss stays where it began."""
+    """The training loss stays where it began, or comes back to what a network has that knows nothing of the samples."""
     loss = judged(evidence)
-    if loss is None or not is_flat(loss) or not _has_moved(evidence):  # what is too slow is told as such
+    chance = None if loss is None else _chance_it_stays_at(evidence, loss)
+    if loss is None or not (is_flat(loss) or chance) or not _has_moved(evidence):  # what is too slow is told as such
         return
     values, knows = loss.values, _knows_answers(evidence, loss)
     first, late = float(values[: _windows(loss)[-1]].mean()), float(values[len(values) // 2 :].mean())
@@ -122,7 +126,8 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
         since=0,
         numbers={"first": first, "last": late, "noise": loss.noise, "values": len(values)},
         text=f"`{quoted(loss.name)}` is {first:.4g} at first and {late:.4g} over the second half of {len(values)} "
-        f"values: the network does not learn.{_KNOWS if knows else ''}",
+        f"values: the network does not learn.{_KNOWS if knows else ''}"
+        f"{f' {chance:.4g} is the loss of the same answer for all samples, with equal logits.' if chance else ''}",
         advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
         "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
     )
@@ -136,13 +141,33 @@ def _knows_answers(evidence: Evidence, loss: Loss) -> bool:
 
     Its gradients sum to zero over the classes.
     """
+    chance = _of_equal_logits(evidence)
+    return chance is not None and float(loss.values[:LEAST_BEFORE_NAN].mean()) < KNOWN * chance
+
+
+def _of_equal_logits(evidence: Evidence) -> float | None:
+    """The cross entropy of equal logits; None if the gradients are not those of a cross entropy."""
     seen = [numbers for _, numbers in numbers_of(evidence, "cancelling")]
-    first = float(loss.values[:LEAST_BEFORE_NAN].mean())
     for at in (0, 2):
         sizes = {numbers[at + 1] for numbers in seen if numbers[at] < CANCELS}
         if len(seen) >= LEAST_ROWS and all(numbers[at] < CANCELS for numbers in seen) and min(sizes) > 1:
-            return first < KNOWN * float(np.log(min(sizes)))
-    return False
+            return float(np.log(min(sizes)))
+    return None
+
+
+def _chance_it_stays_at(evidence: Evidence, loss: Loss) -> float | None:
+    """The cross entropy of equal logits, if the loss began there or above, and stays there to the end.
+
+    In between, at first, it may have been far higher, as where the first updates are too large. None if it does not.
+    """
+    chance = _of_equal_logits(evidence)
+    if chance is None or loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
+        return None
+    second = loss.values[len(loss.values) // 2 :]
+    near = [float(some.mean()) / chance - 1 for some in np.array_split(second, 2)]
+    began = float(loss.values[:LEAST_BEFORE_NAN].mean())
+    is_there = all(abs(off) < AT_CHANCE for off in near) and began > (1 - AT_CHANCE) * chance
+    return chance if is_there and not _falls(loss) else None
 
 
 def is_flat(loss: Loss) -> bool:
