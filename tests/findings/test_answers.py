@@ -240,6 +240,34 @@ def beside(shift: int) -> Loop:
     return make
 
 
+class Forecaster(nn.Module):
+    def __init__(self, *, both_ways: bool) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(2, 8, batch_first=True, bidirectional=both_ways)
+        self.head = nn.Linear(16 if both_ways else 8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.head(self.rnn(x)[0])
+        return result
+
+
+def forecast(*, both_ways: bool, ahead: bool = True) -> Loop:
+    """The next numbers at each place, or those that the input is a noisy copy of."""
+
+    def make() -> tuple[nn.Module, Callable[[], Tensor]]:
+        model = Forecaster(both_ways=both_ways)
+
+        def loss() -> Tensor:
+            x = torch.randn(SAMPLES, LENGTH + 1, 2)
+            if ahead:
+                return F.mse_loss(model(x[:, :-1]), x[:, 1:])
+            return F.mse_loss(model(x + torch.randn_like(x) / 2), x)
+
+        return model, loss
+
+    return make
+
+
 class Spectra(nn.Module):
     """Channels of a spectrum are joined with its frequencies, at each time."""
 
@@ -741,6 +769,7 @@ ANSWERS: dict[str, tuple[Loop, str, str]] = {
     "padding that counts": (padded(), "padding-in-loss", ""),
     "heads by a view": (language(lambda: Attention(heads=heads_by_view)), "view-for-transpose", "inner"),
     "patches by a view": (patched(lambda x: x.view(len(x), -1, 8)), "view-for-transpose", ""),
+    "numbers that are seen ahead": (forecast(both_ways=True), "future-visible", "rnn"),
     "a spectrum by a view": (spectra(lambda h: h.view(len(h), 15, 8).permute(2, 0, 1)), "view-for-transpose", ""),
     "states by a view": (states(lambda h: h.view(SAMPLES, -1)), "view-for-transpose", ""),
     "one error for all targets": (numbers(huber), "targets-broadcast", ""),
@@ -780,6 +809,8 @@ SOUND: dict[str, Loop] = {
     "a decoder beside attention over another length": beside(1),
     "embedded tokens that the model shifts": shifting("cat"),
     "embedded tokens that the model pads": shifting("pad"),
+    "numbers that are not seen ahead": forecast(both_ways=False),
+    "numbers without noise": forecast(both_ways=True, ahead=False),
     "a spectrum that is turned": spectra(lambda h: h.permute(2, 0, 1, 3).flatten(2)),
     "positions of the places": placed(samples_first=True, along=1),
     "positions of the places, which come first": placed(samples_first=False, along=0),

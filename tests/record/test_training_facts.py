@@ -57,6 +57,7 @@ FULL = TrainingFacts(
         Operation("several", "", 0, (0.0, 0.5)),
         Operation("second", "input[0]", 0, (1.0,)),
         Operation("copied", "", 0, (0.0, 3.0)),
+        Operation("ahead", "", 0, (0.25,)),
         Operation("shared", "", 0, (0.0, 0.5)),
         Operation("cancelling", "", 0, (0.0, 10.0, 1.5, 8.0)),
         Operation("flat", "", 0, (0.5,)),

@@ -101,6 +101,8 @@ class Operation:
       places.
     - `copied`: the targets of a mean squared error are near one column of the input. `numbers`: the largest distance,
       over the standard deviation of the targets; the column.
+    - `ahead`: the targets of a mean squared error are near the numbers of the input at the next place of the sequence.
+      `numbers`: the largest distance, over the standard deviation of the targets.
     - `shared`: the targets of the samples are near each other. `numbers`: the largest difference between the targets of
       two samples, over that between the outputs; the mean of the targets.
     - `cancelling`: gradients sum to zero over some dimensions. `numbers`, for the second and the last dimension: the

@@ -44,6 +44,7 @@ OperationKind: TypeAlias = Literal[
     "several",
     "second",
     "copied",
+    "ahead",
     "shared",
     "cancelling",
     "flat",

@@ -101,6 +101,7 @@ class Answers:
         """
         self._measure, self._lock, self._is_early = measure, lock, is_early
         self._given: Tensor | None = None
+        self._series: Tensor | None = None
         self._found: list[tuple[OperationKind, str, list[Row]]] = []
         self._paddings = _paddings(modules)
         self._tokens: list[_Tokens] = []
@@ -116,8 +117,10 @@ class Answers:
         """The model is called with `inputs`. What an earlier pass without gradients left is dropped."""
         if self._handle is not None or not self._is_open:
             return
-        self._tokens, self._given = [], None
+        self._tokens, self._given, self._series = [], None, None
         for info, tensor in inputs:
+            if self._series is None and tensor.dim() == 3 and tensor.dtype in FLOATS and has_plain_elements(tensor):
+                self._series = tensor.detach()
             if self._given is None and tensor.dim() == 2 and tensor.dtype in FLOATS and has_plain_elements(tensor):
                 self._given = tensor.detach()
             if (
@@ -139,6 +142,7 @@ class Answers:
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
                 self._given = _copied_from(self._given, tensor) if self._is_early else None
+                self._series = _series_of(self._series, tensor) if self._is_early else None
                 self._handle = tensor.register_hook(Hook(self._take, fail))
                 return
 
@@ -180,6 +184,8 @@ class Answers:
             self._note("divergence", "", as_divergence(values, gradient))
         if 1 <= values.dim() <= 2 and values.numel() <= MOST_WEIGHED:
             self._note("weights", "", class_weights(values, gradient))
+        if self._series is not None:
+            self._note("ahead", "", [_off_ahead(self._series, values - gradient * (values.numel() / 2))])
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
 
@@ -241,7 +247,7 @@ class Answers:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
-        self._values, self._given, self._tokens = None, None, []
+        self._values, self._given, self._series, self._tokens = None, None, None, []
 
     def operations(self, statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
         """What was found of the loss, once the `statistics` of the step are known."""
@@ -282,6 +288,24 @@ def _copied_from(given: Tensor | None, output: Tensor) -> Tensor | None:
     if given is None or output.numel() != output.shape[0] != 1 or given.shape[0] != output.shape[0]:
         return None
     return given.clone() if given.shape[1] > 1 and given.numel() <= MOST_NUMBERS else None
+
+
+def _series_of(given: Tensor | None, output: Tensor) -> Tensor | None:
+    """A copy of an input `[samples, length, features]`, if the output has numbers for each of its places."""
+    if given is None or given.numel() > MOST_NUMBERS or given.shape[1] < LEAST_LENGTH or output.dim() < 2:
+        return None
+    has_places = given.shape[:2] == output.shape[:2]
+    return given.clone() if has_places and output[0, 0].numel() in {1, given.shape[2]} else None
+
+
+def _off_ahead(given: Tensor, targets: Tensor) -> Tensor:
+    """The largest distance of the targets from what is given at the next place, over their spread.
+
+    If each place has one target, it is that from the feature that comes closest.
+    """
+    ahead, targets = given[:, 1:].to(targets.dtype), targets.reshape(*given.shape[:2], -1)
+    off = (ahead - targets[:, :-1]).abs().amax((0, 1))
+    return (off.min() if targets.shape[2] == 1 else off.max()) / targets.std().clamp(min=TINY)
 
 
 def _normalised(values: Tensor) -> list[Tensor]:

@@ -14,7 +14,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT
-from torchgraph_explorer.findings.rules.copied import target_in_inputs
+from torchgraph_explorer.findings.rules.copied import EQUAL, LEAST_STEPS, target_in_inputs
 from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Call, Operation
@@ -59,6 +59,7 @@ class _Input(NamedTuple):
 
 def future_visible(evidence: Evidence) -> Iterator[Finding]:
     """The answers are the next tokens of the input, and attention or recurrence goes both ways: the model sees them."""
+    yield from _numbers_visible(evidence)
     inputs = [one for one in _inputs(evidence) if one.most > 1]
     for one in inputs:
         others = [each for each in inputs if each.path != one.path]
@@ -82,6 +83,30 @@ def future_visible(evidence: Evidence) -> Iterator[Finding]:
             "one way only.",
         )
         return
+
+
+def _numbers_visible(evidence: Evidence) -> Iterator[Finding]:
+    """The same of numbers: the target at each place is what is given at the next one."""
+    seen = numbers_of(evidence, "ahead")
+    root = evidence.places.root
+    sizes = root.outputs[0].shape if root is not None and root.outputs else ()
+    length = sizes[1] if len(sizes) > 1 else None
+    if len(seen) < LEAST_STEPS or length is None or not all(numbers[0] < EQUAL for _, numbers in seen):
+        return
+    looking = _looks_ahead(evidence, length) or _goes_both_ways(evidence, length)
+    if looking is not None:
+        yield finding(
+            evidence,
+            "future-visible",
+            "warning",
+            at=looking[0],
+            rows=[row for row, _ in seen],
+            numbers={"distance": max(numbers[0] for _, numbers in seen)},
+            text=f"The target at each place is what the input has at the next one, and {named(looking[0])} lets each "
+            "place see those after it. The model can read off the answers, which it will not have when it is used.",
+            advice="Let the recurrence go one way only, or mask the keys after each query; or ask for what comes after "
+            "the whole window.",
+        )
 
 
 def _looks_ahead(evidence: Evidence, length: int) -> tuple[str, int] | None:

@@ -49,6 +49,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "several": 2,
     "second": 1,
     "copied": 2,
+    "ahead": 1,
     "shared": 2,
     "cancelling": 4,
     "flat": 1,
