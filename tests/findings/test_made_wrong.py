@@ -1730,3 +1730,46 @@ def test_a_loss_that_comes_down_to_that_of_equal_logits_alone_is_told(
         ""
     ]
     assert ("equal logits" in told) == is_told
+
+
+class Weighed(nn.Module):
+    """The mean of places, weighed by a score of each."""
+
+    def __init__(self, over: int, *, by_module: bool = False) -> None:
+        super().__init__()
+        self.score, self.out = nn.Linear(8, 1), nn.Linear(8, 3)
+        self.weigh: Callable[[Tensor], Tensor] = nn.Softmax(over) if by_module else partial(torch.softmax, dim=over)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.out((self.weigh(self.score(x)) * x).sum(1))
+        return result
+
+
+class OneKey(nn.Module):
+    """Attention of one place to itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.out = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x[:, :1]
+        result: Tensor = self.out(((self.query(x) @ self.key(x).mT).softmax(-1) @ x).sum(1))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        pytest.param(partial(Weighed, -1), "", id="over one score"),
+        pytest.param(partial(Weighed, -1, by_module=True), "weigh", id="by a module"),
+        pytest.param(partial(Weighed, 1), None, id="over the places"),
+        pytest.param(OneKey, None, id="a sequence of one place"),
+    ],
+)
+def test_a_softmax_over_one_score_is_told(model: Callable[[], nn.Module], place: str | None, tmp_path: Path) -> None:
+    net = model()
+    told = found(tmp_path, net, sgd(net), loss=lambda watched: watched(torch.randn(16, 5, 8)).square().mean())
+    assert [(one.severity, one.module) for one in told if one.kind == "single-class"] == (
+        [] if place is None else [("warning", place)]
+    )

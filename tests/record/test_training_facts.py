@@ -48,6 +48,7 @@ FULL = TrainingFacts(
     operations=(
         Operation("view", "attention", 0, before=(16, 32, 64), after=(16, 4, 32, 16)),
         Operation("attention", "attention", 1, (0.5, 0.25, 31.5), (32, 32)),
+        Operation("single", "attention", 0, (1.0,), (640, 1)),
         Operation("dropout", "", 0, (0.9,)),
         Operation("position", "embedding", 0, before=(16, 32, 64), after=(16, 1, 64)),
         Operation("crosswise", "attention", 0, (2.0, 0.5), (16, 4, 32, 32)),

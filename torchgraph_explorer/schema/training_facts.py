@@ -83,6 +83,8 @@ class Operation:
       of its weights; how many keys have some weight. If the weights are not known, the first is how much of that a mask
       allows, and the others are NaN.
     - `softmax`: a softmax over the first dimension of a tensor. `before`: the sizes of the tensor.
+    - `single`: a softmax over a dimension of one element, which gives 1 whatever it is given. `before`: the sizes of
+      the tensor. `numbers`: the dimension.
     - `dropout`: `numbers`: the share that is dropped.
     - `position`: the first rows of a table `[rows, 1, features]` are added to a tensor. `before`: the sizes of the
       tensor; `after`: those of the rows.

@@ -35,6 +35,7 @@ OperationKind: TypeAlias = Literal[
     "view",
     "attention",
     "softmax",
+    "single",
     "dropout",
     "position",
     "crosswise",

@@ -136,7 +136,14 @@ class Operations:
             self._add(Operation("dropout", numbers=(1 - noise[1],)), call)
 
     def _note_weights(self, weights: Tensor, call: int | None, *, dimension: int) -> None:
-        """Note a softmax over the first dimension, and one over the last of square matrices: weights of attention."""
+        """Note a softmax over one element, over the first dimension, or over the last of square matrices.
+
+        The latter are weights of attention: these sum to one over the keys.
+        """
+        if weights.dim() and weights.shape[dimension] == 1 < weights.numel():
+            at = dimension % weights.dim()
+            self._add(Operation("single", numbers=(float(at),), before=tuple(weights.shape)), call)
+            return
         if dimension not in {-1, weights.dim() - 1}:
             if dimension in {0, -weights.dim()} and call is not None:
                 self._add(Operation("softmax", before=tuple(weights.shape)), call)

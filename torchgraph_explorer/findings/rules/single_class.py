@@ -1,4 +1,4 @@
-"""A softmax over one class, which is always right: a loss of zero that teaches nothing."""
+"""A softmax over one class, which is always right, or over one score: it gives 1 and teaches nothing."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
-from torchgraph_explorer.findings.rules.rule import Flags, finding
+from torchgraph_explorer.findings.rules.rule import Flags, finding, named
 
 LEAST_STEPS = 4
 """Recorded steps at which the gradient has to be zero."""
 
 
 def single_class(evidence: Evidence) -> Iterator[Finding]:
+    """A softmax goes over one element: the model's output, or scores within it."""
+    found = list(_single_output(evidence))
+    yield from found or _single_score(evidence)
+
+
+def _single_output(evidence: Evidence) -> Iterator[Finding]:
     """The model gives one number for each sample, and a loss whose gradient is zero from the first step to the last.
 
     A second critic may be the larger one of two at each sample of an actor's loss. What trains it, which may be a call
@@ -44,6 +52,46 @@ def single_class(evidence: Evidence) -> Iterator[Finding]:
             advice="For two classes, use `binary_cross_entropy_with_logits` with one output, or `cross_entropy` with "
             "two. For a regression, use a squared error.",
         )
+
+
+def _single_score(evidence: Evidence) -> Iterator[Finding]:
+    """A softmax within a module goes over one element, and layers in there get a gradient of zeros alone, as before it.
+
+    A sequence of one place is given to attention on purpose: then there is one query and one key.
+    """
+    told: set[str] = set()
+    for row, one in operations(evidence, "single"):
+        is_softmax = evidence.places.class_of(one.module) == "Softmax"
+        around = one.module.rpartition(".")[0] if is_softmax else one.module
+        within = [name for name in _without_slope(evidence) if f"{name}.".startswith(f"{around}." if around else "")]
+        if one.module in told or one.before[-2:] == (1, 1) or not within:
+            continue
+        told.add(one.module)
+        yield finding(
+            evidence,
+            "single-class",
+            "warning",
+            at=one.module,
+            rows=range(row, len(evidence)),
+            numbers={"dimension": one.numbers[0]},
+            text=f"In {named(one.module)}, a softmax of a tensor {[*one.before]} goes over dimension "
+            f"{int(one.numbers[0])}, which has one element: it gives 1 whatever it is given, and {named(within[0])} "
+            "gets no gradient through it.",
+            advice="Give the softmax the dimension of what is to be weighed against each other, such as the places of "
+            "a sequence.",
+        )
+
+
+def _without_slope(evidence: Evidence) -> list[str]:
+    """Modules to whose matrices only zeros come back at each recorded step."""
+    found: dict[str, bool] = {}
+    for column in evidence.of_kind("grad", "param"):
+        one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
+        norms = evidence.column("l2_norm", column)
+        norms = norms[np.isfinite(norms)]
+        if dimensions(info) > 1 and len(norms) >= LEAST_STEPS:
+            found[one.module] = found.get(one.module, True) and not norms.any()
+    return [module for module, is_zero in found.items() if is_zero and module in evidence.places.called]
 
 
 def _sizes(shape: tuple[int | None, ...]) -> str:

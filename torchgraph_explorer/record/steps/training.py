@@ -40,6 +40,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "view": 0,
     "attention": 3,
     "softmax": 0,
+    "single": 1,
     "dropout": 1,
     "position": 0,
     "crosswise": 2,
