@@ -419,9 +419,15 @@ def test_a_finding_explains_its_kind_where_it_is_shown(viewer: Viewer, broken: s
     assert viewer.complaints == []
 
 
-def test_a_kind_of_a_rule_of_ones_own_has_no_explanation(viewer: Viewer, broken: str) -> None:
-    hostile = "<img src=x onerror=alert(1)>&kind=nan"
-    tell(viewer.page, lambda: {"findings": [made_up(0, kind=hostile, module="stem")]})
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("<img src=x onerror=alert(1)>&kind=nan", id="markup"),
+        pytest.param("units", id="the name of a section"),
+    ],
+)
+def test_a_kind_of_a_rule_of_ones_own_has_no_explanation(kind: str, viewer: Viewer, broken: str) -> None:
+    tell(viewer.page, lambda: {"findings": [made_up(0, kind=kind, module="stem")]})
     viewer.open(broken)
     rows(viewer).first.click()
     viewer.page.get_by_text(ABOUT).click()
@@ -436,7 +442,7 @@ def test_an_explanation_is_text_and_nothing_else(viewer: Viewer, broken: str) ->
     spans = [{"text": markup, "link": "javascript:alert(1)"}, {"text": markup, "style": "<i>", "link": "#units"}]
     table = [[[{"text": "Head"}]], [[{"text": markup, "style": "code"}]]]
     parts = [{"name": markup, "blocks": [{"text": spans}, {"list": [spans]}, {"table": table}]}]
-    answer = {"name": "dead-units", "title": markup, "line": "", "is_kind": False, "parts": parts}
+    answer = {"name": "dead-units", "title": markup, "line": "", "is_kind": True, "parts": parts}
     viewer.page.route("**/api/explanation*", lambda route: route.fulfill(json=answer))
     viewer.open(broken, finding="dead-units@body.1.act#0/output")
     about = viewer.page.locator(".finding-about")

@@ -70,7 +70,7 @@ interface TextProps {
 }
 
 function Text({explanation, follow, isFirst}: TextProps) {
-  if (explanation === null) return <p class="dim">Nothing is known of this kind: a rule of your own has found it, or another release.</p>;
+  if (explanation === null || (isFirst && !explanation.is_kind)) return <p class="dim">Nothing is known of this kind: a rule of your own has found it, or another release.</p>;
   const {name, title, is_kind: isKind} = explanation;
   return (
     <>
