@@ -1,4 +1,7 @@
-"""Normalisations whose options leave them nothing to normalise, or nothing to remember."""
+"""Finds normalisations over a single element, and batch normalisations that only remember the last batch.
+
+The evidence is the options in the modules' `extra_repr`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections.abc import Iterator
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import finding, named, number
 
 MOST_MOMENTUM = 0.9
-"""Share of the running statistics that a batch replaces. In Keras, the same number is the share that stays."""
+"""Least share of the running statistics that a batch replaces which is too large. In Keras, `momentum` is the share
+that stays, and is often 0.99."""
 
 _OVER_FEATURES = frozenset({"LayerNorm", "RMSNorm"})
+"""Classes that normalise over the features of a single sample."""
 
 
 def norm_momentum(evidence: Evidence) -> Iterator[Finding]:
@@ -19,7 +24,7 @@ def norm_momentum(evidence: Evidence) -> Iterator[Finding]:
     for name in sorted(evidence.places.called, key=evidence.places.order):
         if "BatchNorm" not in evidence.places.class_of(name):
             continue
-        momentum = _number(evidence.places.option(name, "momentum"))
+        momentum = number(evidence.places.option(name, "momentum"))
         if momentum >= MOST_MOMENTUM and evidence.places.option(name, "track_running_stats") == "True":
             yield finding(
                 evidence,
@@ -39,9 +44,8 @@ def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
     """A normalisation over a single element gives the same for every input."""
     places = evidence.places
     for name in sorted(places.called, key=places.order):
-        if places.class_of(name) in _OVER_FEATURES and any(
-            value == "(1,)" for _, value in places.modules[name].extra_repr
-        ):
+        is_over_features = places.class_of(name) in _OVER_FEATURES
+        if is_over_features and any(value == "(1,)" for _, value in places.modules[name].extra_repr):
             yield finding(
                 evidence,
                 "normalised-alone",
@@ -53,10 +57,3 @@ def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
                 "same whatever comes in, and no gradient comes back.",
                 advice="Normalise over the features before they become one number, or leave it out.",
             )
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return float("nan")

@@ -95,6 +95,14 @@ def named(module: str) -> str:
     return f"`{quoted(module)}`" if module else "the model"
 
 
+def number(option: str | None) -> float:
+    """A value of a module's `extra_repr` as a number; NaN if it is missing or no number, such as `None`."""
+    try:
+        return float(option or "nan")
+    except ValueError:
+        return float("nan")
+
+
 def quoted(name: str) -> str:
     """A name from the record, on one line and without backquotes, so that it can stand between backquotes."""
     return name.replace("`", "'").replace("\n", " ")

@@ -1,4 +1,7 @@
-"""Activations that carry nothing: dead, saturated or constant, or dropped."""
+"""Finds activations that carry nothing: dead, saturated, constant, or nearly all dropped.
+
+The evidence is shares of zeros, histograms and standard deviations of outputs over the steps, and options of dropouts.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,48 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.loss import is_solved
-from torchgraph_explorer.findings.rules.rule import finding, held, named
+from torchgraph_explorer.findings.rules.rule import finding, held, named, number
 from torchgraph_explorer.schema import Series, TensorInfo
 
 DEAD_SHARE = 0.98
-"""Share of zeros in the output of a ReLU from which on it is dead."""
+"""Least share of zeros in the output of a dead ReLU."""
 
 UNUSED, LEAST_LOOKED_AT = 0.6, 4
-"""Share of the units that are zero for every sample from which on a layer of many zeros is dead, and not sparse; and in
-how many steps that has to be so."""
+"""Least share of the units that are zero for every sample, of a layer of many zeros that is dead and not sparse; and
+over how many steps together the samples are taken, at least."""
 
 SATURATED_SHARE = 0.6
-"""Share of the inputs of a tanh or sigmoid that lie where it is flat."""
+"""Least share of the inputs of a saturated tanh or sigmoid that lie where it is flat."""
 
 HELD = 0.25
-"""Share of the recorded steps, up to the last one, at which it has to be so."""
+"""Least share of the recorded steps, up to the last one, at which an activation is dead or saturated."""
 
 FLAT = {"Tanh": 3.0, "Hardtanh": 1.0, "Sigmoid": 5.3, "Hardsigmoid": 3.0}
-"""By class: beyond plus or minus this, the derivative is less than one percent of its largest value, or 0."""
+"""Where an activation is flat, by its class: beyond plus or minus this, its derivative is less than about one percent
+of the largest, or zero."""
+
+NEAR_BOUND = 0.999
+"""Least largest magnitude of a tensor that a function between the modules may have made by a tanh or sigmoid."""
 
 MOST_DROPPED = 0.8
+"""Least share of its inputs that a dropout drops which is too large."""
 
 CONSTANT = 1e-6
-"""A standard deviation of less than this share of the mean."""
+"""Largest standard deviation of a constant output, over its mean."""
+
+CONSTANT_SHARE = 0.5
+"""Least share of the recorded steps, up to the last one, at which the output is constant."""
 
 _CALMER = "Lower the learning rate, or begin anew from another initialisation"
 
 
 def dead_units(evidence: Evidence) -> Iterator[Finding]:
     """Nearly all outputs of a ReLU are zero, and stay so."""
-    for one in _rectified(evidence):
-        shares = evidence.zero_shares[:, one.column]
+    for column, at in _rectified(evidence):
+        series, shares = evidence.series[column], evidence.zero_shares[:, column]
         there = np.flatnonzero(np.isfinite(shares))
         rows = held(shares[there] >= DEAD_SHARE, share=HELD)
-        if rows is None or _are_used(evidence, evidence.series[one.column], since=int(there[rows[len(rows) // 2]])):
+        if rows is None or _are_used(evidence, series, since=int(there[rows[len(rows) // 2]])):
             continue
         worst = float(shares[there[rows]].min())
         share = "All" if worst == 1 else f"At least {worst:.1%}"
@@ -53,40 +64,45 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             evidence,
             "dead-units",
             "error" if worst == 1 else "warning",
-            at=one.at,
+            at=at,
             rows=there[rows],
             numbers={"zeros": worst, "steps": len(rows)},
-            text=f"{share} of the outputs of {named(one.at.module)} are zero after its ReLU, up to the last step. "
+            text=f"{share} of the outputs of {named(at.module)} are zero after its ReLU, up to the last step. "
             "Units that are zero for every sample get no gradient and never come back.",
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
-            band=Band("zero_fraction", high=DEAD_SHARE) if one.at is evidence.series[one.column] else None,
+            band=Band("zero_fraction", high=DEAD_SHARE) if at is series else None,
         )
 
 
-def _are_used(evidence: Evidence, one: Series, *, since: int) -> bool:
-    """Whether most units are above zero for some samples of steps that were looked at, from the row `since` on.
+def _are_used(evidence: Evidence, output: Series, *, since: int) -> bool:
+    """Whether many units of an output are above zero for some samples, by what was measured from the row `since` on.
 
-    So it is in a sparse autoencoder, of which few units are for each sample.
+    The units of a sparse autoencoder are, although only few are for any one sample.
     """
     seen = [
         units
         for row in rows_with(evidence, lambda facts: bool(facts.units))
         if row >= since
         for units in facts_at(evidence, row).units
-        if (units.module, units.call) == (one.module, one.call) and units.steps >= LEAST_LOOKED_AT
+        if (units.module, units.call) == (output.module, output.call) and units.steps >= LEAST_LOOKED_AT
     ]
     return any(units.zero < UNUSED * units.units for units in seen)
 
 
 class _Rectified(NamedTuple):
-    """The column of a ReLU's output, and the series to name."""
+    """The output of a ReLU.
+
+    Attributes:
+        column: The column of its values.
+        at: Where a finding is: the same series, or the output of the layer before a ReLU that is a function.
+    """
 
     column: int
     at: Series
 
 
 def _rectified(evidence: Evidence) -> Iterator[_Rectified]:
-    """The outputs of ReLU modules, and inputs of layers that a ReLU between the modules must have made."""
+    """The outputs of ReLU modules, and inputs of layers that a ReLU between the modules made: none is negative."""
     for column in evidence.of_kind("value", "output"):
         if evidence.places.class_of(evidence.series[column].module) in RECTIFIERS:
             yield _Rectified(column, evidence.series[column])
@@ -97,16 +113,20 @@ def _rectified(evidence: Evidence) -> Iterator[_Rectified]:
 
 
 def functional_source(evidence: Evidence, column: int) -> int | None:
-    """The column of the layer's output from which a function in `forward` made this input of a layer, if that is so."""
-    places, one = evidence.places, evidence.series[column]
-    number, info = places.numbered(one.module, one.call), places.tensor(one)
-    if number is None or info is None or not info.requires_grad or not places.modules[one.module].params:
+    """The column of the layer's output from which a function between the modules made this input of another layer.
+
+    None if the input is the output of another module as it is, or of no layer with parameters.
+    """
+    places, taken = evidence.places, evidence.series[column]
+    place, info = places.numbered(taken.module, taken.call), places.tensor(taken)
+    if place is None or info is None or not info.requires_grad or not places.modules[taken.module].params:
         return None
-    before = places.producer(number)
-    if before is None or places.class_of(places.calls[before].module) in (RECTIFIERS | FLAT.keys()):
+    producer = places.producer(place)
+    before = None if producer is None else places.calls[producer]
+    if before is None or places.class_of(before.module) in (RECTIFIERS | FLAT.keys()):
         return None
-    source = evidence.find(places.calls[before].module, places.calls[before].call, "output", "output")
-    if source is None or not places.modules[places.calls[before].module].params:
+    source = evidence.find(before.module, before.call, "output", "output")
+    if source is None or not places.modules[before.module].params:
         return None
     is_changed = not np.array_equal(evidence.column("mean", source), evidence.column("mean", column), equal_nan=True)
     return source if is_changed else None
@@ -140,21 +160,24 @@ def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
-    """Columns of what goes into a tanh or sigmoid with layers behind it, where it is flat, and its name."""
+    """What goes into each tanh or sigmoid that has layers behind it: its column, where it is flat, and how to call it.
+
+    A function between the modules is taken for a tanh or sigmoid by the range of what it gives.
+    """
     places = evidence.places
     last = max((at for at, call in enumerate(places.calls) if places.modules[call.module].params), default=-1)
-    lowest = np.fmin.reduce(evidence.matrix("min"), axis=0, initial=np.inf)  # of all columns at once, without NaN
+    lowest = np.fmin.reduce(evidence.matrix("min"), axis=0, initial=np.inf)  # over all steps, for all columns
     highest = np.fmax.reduce(evidence.matrix("max"), axis=0, initial=-np.inf)
     peaks = np.fmax.reduce(evidence.peaks, axis=0, initial=0)
     for column in evidence.of_kind("value", "input"):
-        one = evidence.series[column]
-        name, number = places.class_of(one.module), places.numbered(one.module, one.call)
-        if name in FLAT and number is not None and number < last:
+        series = evidence.series[column]
+        name, place = places.class_of(series.module), places.numbered(series.module, series.call)
+        if name in FLAT and place is not None and place < last:
             yield column, FLAT[name], name
             continue
         if highest[column] > 1 or lowest[column] < -1:
             continue
-        source = functional_source(evidence, column) if peaks[column] > 0.999 else None
+        source = functional_source(evidence, column) if peaks[column] > NEAR_BOUND else None
         if source is not None:
             name = "Sigmoid" if lowest[column] >= 0 else "Tanh"
             yield source, FLAT[name], name.lower()
@@ -163,23 +186,23 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
 def constant_output(evidence: Evidence) -> Iterator[Finding]:
     """All elements of the model's output are the same, at half of the steps or more, up to the last one."""
     for column in _taught_outputs(evidence):
-        one = evidence.series[column]
+        series = evidence.series[column]
         if not np.nanmax(evidence.column("count", column), initial=0) > 1:
             continue
-        if _has_one_element(evidence.places.tensor(one)):  # of each rank: they are the same where ranks share a batch
+        if _has_one_element(evidence.places.tensor(series)):  # on each rank: ranks may share a batch
             continue
         there = np.flatnonzero(evidence.is_there[:, column])
         mean, std = (evidence.column(name, column)[there] for name in ("mean", "std"))
-        rows = held(std <= CONSTANT * np.abs(mean), share=0.5)
+        rows = held(std <= CONSTANT * np.abs(mean), share=CONSTANT_SHARE)
         if rows is not None:
             yield finding(
                 evidence,
                 "constant-output",
                 "error",
-                at=one,
+                at=series,
                 rows=there[rows],
                 numbers={"mean": mean[-1], "std": std[-1]},
-                text=f"All elements of the model's `{one.path}` are {mean[-1]:.4g}, whatever the input is.",
+                text=f"All elements of the model's `{series.path}` are {mean[-1]:.4g}, whatever the input is.",
                 advice="Look for the first module whose output no longer depends on the input. A softmax over a "
                 "dimension of size 1 gives ones; use a sigmoid there.",
                 band=Band("std", low=CONSTANT * abs(float(mean[-1]))),
@@ -187,19 +210,23 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _taught_outputs(evidence: Evidence) -> list[int]:
-    """Columns of what the model returns: of what gradients come back to, if anything. Lengths, say, may be equal."""
-    own = [at for at in evidence.of_kind("value", "output") if _is_own(evidence.series[at])]
-    with_gradient = [*evidence.of_kind("grad_norm", "output"), *evidence.of_kind("grad", "output")]
-    taught = {one.path for one in (evidence.series[at] for at in with_gradient) if _is_own(one)}
-    return [at for at in own if evidence.series[at].path in taught] or own
+    """The columns of the model's outputs that gradients come back to; if there are none, of all its outputs.
+
+    Outputs without gradient, such as lengths, may well be constant.
+    """
+    own = [column for column in evidence.of_kind("value", "output") if _is_own(evidence.series[column])]
+    gradients = [*evidence.of_kind("grad_norm", "output"), *evidence.of_kind("grad", "output")]
+    taught = {series.path for series in (evidence.series[column] for column in gradients) if _is_own(series)}
+    return [column for column in own if evidence.series[column].path in taught] or own
 
 
-def _is_own(one: Series) -> bool:
-    """Whether it is of the model itself, at its first call."""
-    return not (one.module or one.call)
+def _is_own(series: Series) -> bool:
+    """Whether a series is of the model itself, at its first call."""
+    return not (series.module or series.call)
 
 
 def _has_one_element(info: TensorInfo | None) -> bool:
+    """Whether a tensor is known to have a single element."""
     return info is not None and all(size == 1 for size in info.shape)
 
 
@@ -220,20 +247,13 @@ def dropout_extreme(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _dropouts(evidence: Evidence) -> Iterator[tuple[str, float, int]]:
-    """Each module that drops something, which share, and the row at which that was seen."""
+    """Each dropout layer, and each module whose function drops nearly all, with the share and the row of this."""
     places = evidence.places
     layers = {name for name in places.called if "Dropout" in places.class_of(name)}
     for name in sorted(layers, key=places.order):
-        yield name, _number(places.option(name, "p")), 0
-    told: set[str] = set()
-    for row, one in operations(evidence, "dropout"):
-        if one.module not in layers | told and one.numbers[0] >= MOST_DROPPED:
-            told.add(one.module)
-            yield one.module, one.numbers[0], row
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return float("nan")
+        yield name, number(places.option(name, "p")), 0
+    seen: set[str] = set()
+    for row, dropout in operations(evidence, "dropout"):
+        if dropout.module not in layers | seen and dropout.numbers[0] >= MOST_DROPPED:
+            seen.add(dropout.module)
+            yield dropout.module, dropout.numbers[0], row
