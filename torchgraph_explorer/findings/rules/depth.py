@@ -1,4 +1,7 @@
-"""Gradients that get lost on their way from the loss to the first layers."""
+"""Finds gradients that get lost on their way from the loss to the first layers.
+
+The evidence is the norms of the gradients of weight matrices, relative to the weights, along the order of execution.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,18 @@ from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.findings.rules.ties import sharing_embeddings
 from torchgraph_explorer.schema import Series
 
+Floats = npt.NDArray[np.float64]
+
 LOST = 1e-4
-"""A layer whose gradient, relative to its weights, is less than this share of the largest one's has lost it."""
+"""A layer has lost its gradient if the norm of this over that of its weights is less than this share of the largest
+such ratio of any layer."""
 
 LOST_AT_ONCE = 1e-5
-"""The same where all lost layers take the same tensors, as query, key and value do: at first, attention averages."""
+"""As `LOST`, where all lost layers take the same tensors, as those of query and key do. Their gradient is small without
+any fault as long as attention gives all keys the same weight."""
 
 LEAST_LAYERS = 3
+"""Fewest weight matrices of a model that is looked at."""
 
 _LESS = (
     "Use an activation that does not saturate (ReLU, GELU), He or Xavier initialisation, normalisation or "
@@ -36,7 +44,14 @@ _ZEROS = (
 
 
 class _Layer(NamedTuple):
-    """A weight matrix: its module's place in the order of execution, and the columns of its values and gradient."""
+    """A weight matrix of a module; sorted by the module's place in the order of execution.
+
+    Attributes:
+        order: That place.
+        module: The module's name.
+        value: The column of the weights.
+        grad: The column of their gradient.
+    """
 
     order: int
     module: str
@@ -49,34 +64,35 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     layers = _not_before_zeros(evidence, sorted(_layers(evidence)))
     if len(layers) < LEAST_LAYERS:
         return
-    reach = _reach(evidence, layers)
+    ratios = _gradient_ratios(evidence, layers)
     # The gradient of a last layer that shares an embedding's weights is also that of the embedding.
-    shared = sharing_embeddings(evidence, [one.value for one in layers])
-    measure = [at for at, one in enumerate(layers) if one.value not in shared]
-    if len(measure) >= LEAST_LAYERS and np.nanmax(reach[:, measure], initial=0) > 0:
-        layers, reach = [layers[at] for at in measure], reach[:, measure]
-    most = np.nanmax(reach, axis=1, initial=0)
-    rows = np.flatnonzero(most > 0)
-    is_lost = reach[rows] < LOST * most[rows, None]
-    kept = next((at for at, share in enumerate(is_lost.sum(axis=0)) if 2 * share <= len(rows)), 0)
-    if not kept or _is_beside(evidence, layers[:kept], layers[kept:]):
+    shared = sharing_embeddings(evidence, [layer.value for layer in layers])
+    unshared = [at for at, layer in enumerate(layers) if layer.value not in shared]
+    if len(unshared) >= LEAST_LAYERS and np.nanmax(ratios[:, unshared], initial=0) > 0:
+        layers, ratios = [layers[at] for at in unshared], ratios[:, unshared]
+    largest = np.nanmax(ratios, axis=1, initial=0)
+    rows = np.flatnonzero(largest > 0)
+    is_lost = ratios[rows] < LOST * largest[rows, None]
+    lost = next((at for at, steps in enumerate(is_lost.sum(axis=0)) if 2 * steps <= len(rows)), 0)
+    if not lost or _is_beside(evidence, layers[:lost], layers[lost:]):
         return
-    behind = [at for at in range(kept, len(layers)) if _leads_to(evidence, layers[:kept], layers[at])]
-    most = np.nanmax(reach[:, behind], axis=1, initial=0)  # what goes another way than the gradient of the first ones
-    if 2 * (reach[rows, 0] < LOST * most[rows]).sum() <= len(rows):
+    # Only what comes after the lost layers has a gradient that could reach them.
+    behind = [at for at in range(lost, len(layers)) if _leads_to(evidence, layers[:lost], layers[at])]
+    largest = np.nanmax(ratios[:, behind], axis=1, initial=0)
+    if 2 * (ratios[rows, 0] < LOST * largest[rows]).sum() <= len(rows):
         return
-    if _take_the_same(evidence, layers[:kept]):
-        shares = reach[rows, :kept].max(axis=1) / most[rows]
+    if _take_the_same(evidence, layers[:lost]):
+        shares = ratios[rows, :lost].max(axis=1) / largest[rows]
         if not np.nanmedian(shares) < LOST_AT_ONCE:
             return
     seen = rows[is_lost[:, 0]]
-    begins = _where_it_begins(reach[seen], kept)
-    is_zero = not reach[seen, :kept].any()
+    begins = _where_it_begins(ratios[seen], lost)
+    is_zero = not ratios[seen, :lost].any()
     amount = (
         "a gradient of zeros" if is_zero else f"less than {LOST:g} of the gradient of others, relative to their weights"
     )
-    first, last = named(layers[0].module), named(layers[kept - 1].module)
-    which = f"{first}, gets" if kept == 1 else f"from {first} to {last}, get"
+    first, last = named(layers[0].module), named(layers[lost - 1].module)
+    which = f"{first}, gets" if lost == 1 else f"from {first} to {last}, get"
     yield finding(
         evidence,
         "vanishing-gradient",
@@ -84,27 +100,31 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
         at=layers[0].module,
         rows=seen,
         numbers={
-            "relative_gradient": np.median(reach[seen, 0]),
-            "largest_relative_gradient": np.median(most[seen]),
-            "layers": kept,
-            "lost_over_layers": begins - kept + 1,
+            "relative_gradient": np.median(ratios[seen, 0]),
+            "largest_relative_gradient": np.median(largest[seen]),
+            "layers": lost,
+            "lost_over_layers": begins - lost + 1,
         },
-        text=f"{kept} of {len(layers)} layers, {which} {amount}. It gets lost on its way back from "
+        text=f"{lost} of {len(layers)} layers, {which} {amount}. It gets lost on its way back from "
         f"{named(layers[begins].module)} to {last}.",
         advice=_ZEROS if is_zero else _LESS,
     )
 
 
 def _is_beside(evidence: Evidence, lost: list[_Layer], others: list[_Layer]) -> bool:
-    """Whether `others` take all that each of `lost` takes, as a value does beside query and key.
+    """Whether gradient reaches the tensors that `lost` take through `others`, which are beside them, not after them.
 
-    Or all that one of them takes that is in the same module: attention may make other queries of what it is given.
+    So it is with query and key: the layer of the values takes what they take. A lost layer counts as beside another one
+    if others take all that it takes. It also counts as such if that is true of a layer of the same parent module, as
+    attention may take its queries from elsewhere.
     """
     taken = evidence.places.taken
-    reached = frozenset[int]().union(*(taken.get(one.order, ()) for one in others))
-    parallel = {(_parent(one.module), taken[one.order]) for one in others if taken.get(one.order)}
-    around = {_parent(one.module) for one in lost if (_parent(one.module), taken.get(one.order)) in parallel}
-    return all((taken.get(one.order) and taken[one.order] <= reached) or _parent(one.module) in around for one in lost)
+    reached = frozenset[int]().union(*(taken.get(layer.order, ()) for layer in others))
+    parallel = {(_parent(layer.module), taken[layer.order]) for layer in others if taken.get(layer.order)}
+    around = {_parent(layer.module) for layer in lost if (_parent(layer.module), taken.get(layer.order)) in parallel}
+    return all(
+        (taken.get(layer.order) and taken[layer.order] <= reached) or _parent(layer.module) in around for layer in lost
+    )
 
 
 def _parent(module: str) -> str:
@@ -112,70 +132,81 @@ def _parent(module: str) -> str:
 
 
 def _leads_to(evidence: Evidence, first: list[_Layer], later: _Layer) -> bool:
-    return any(evidence.places.leads_to(one.order, later.order) for one in first)
+    """Whether data may come from any of the layers `first` to `later`."""
+    return any(evidence.places.leads_to(layer.order, later.order) for layer in first)
 
 
 def _take_the_same(evidence: Evidence, layers: list[_Layer]) -> bool:
-    """Whether these are several layers beside each other."""
-    taken = {evidence.places.taken.get(one.order) for one in layers}
+    """Whether these are several layers that all take the same tensors."""
+    taken = {evidence.places.taken.get(layer.order) for layer in layers}
     return len(layers) > 1 and len(taken) == 1 and None not in taken
 
 
-def _where_it_begins(reach: npt.NDArray[np.float64], kept: int) -> int:
-    """The last layer from whose gradient on, backwards, it only gets less until it is lost before `kept`."""
-    usual = np.nan_to_num(np.median(reach, axis=0))
-    at = kept
+def _where_it_begins(ratios: Floats, lost: int) -> int:
+    """The index of the layer from which on, backwards, the gradient only gets smaller until the first `lost` layers.
+
+    `ratios` are those of `_gradient_ratios` at some steps. Their median over the steps counts.
+    """
+    usual = np.nan_to_num(np.median(ratios, axis=0))
+    at = lost
     while at + 1 < len(usual) and usual[at + 1] > usual[at]:
         at += 1
     return at
 
 
-def _reach(evidence: Evidence, layers: list[_Layer]) -> npt.NDArray[np.float64]:
-    """The norm of the gradient over that of the weights, `[steps, layers]`; NaN where either is missing, or 0.
+def _gradient_ratios(evidence: Evidence, layers: list[_Layer]) -> Floats:
+    """The norm of the gradient over that of the weights, `[steps, layers]`.
 
-    NaN also for weights that were zero at the first step, as those of an adapter, which anything is large beside.
+    NaN where either is missing, where the weights are zero, and for weights that were zero at the first step, as those
+    of an adapter: any gradient is large beside these.
     """
     norm = evidence.matrix("l2_norm").astype(np.float64)
-    weights = norm[:, [one.value for one in layers]]
+    weights = norm[:, [layer.value for layer in layers]]
     is_measure = (weights > 0) & (weights[0] != 0)
     return np.divide(
-        norm[:, [one.grad for one in layers]], weights, out=np.full_like(weights, np.nan), where=is_measure
+        norm[:, [layer.grad for layer in layers]], weights, out=np.full_like(weights, np.nan), where=is_measure
     )
 
 
 def _not_before_zeros(evidence: Evidence, layers: list[_Layer]) -> list[_Layer]:
-    """Without those that no gradient comes to at the first step, as a layer after them begins as zeros: in adapters.
+    """`layers` without those that get no gradient at first only because a layer after them begins as zeros.
 
-    Their gradient grows with that layer's weights. Where nothing else gets any then, they are all there is to look at.
+    The first layer of an adapter is such one: its gradient grows with the weights of the second one. If no other layer
+    has a gradient at the first step either, all of `layers` are returned.
     """
     norm = evidence.matrix("l2_norm")
-    zeros = [one for one in layers if norm[0, one.value] == 0]
+    zeros = [layer for layer in layers if norm[0, layer.value] == 0]
     closed = {
-        one
-        for one in layers
-        if norm[0, one.grad] == 0
-        and np.nanmax(norm[:, one.grad], initial=0) > 0
-        and _leads_to_any(evidence, one, zeros)
+        layer
+        for layer in layers
+        if norm[0, layer.grad] == 0
+        and np.nanmax(norm[:, layer.grad], initial=0) > 0
+        and _leads_to_any(evidence, layer, zeros)
     }
-    is_any_open = any(norm[0, one.grad] > 0 for one in layers if one not in zeros)
-    return [one for one in layers if one not in closed] if is_any_open else layers
+    is_any_open = any(norm[0, layer.grad] > 0 for layer in layers if layer not in zeros)
+    return [layer for layer in layers if layer not in closed] if is_any_open else layers
 
 
 def _leads_to_any(evidence: Evidence, first: _Layer, later: list[_Layer]) -> bool:
-    return any(first.order < one.order and evidence.places.leads_to(first.order, one.order) for one in later)
+    """Whether data may come from `first` to any of the layers `later` that are executed after it."""
+    return any(first.order < layer.order and evidence.places.leads_to(first.order, layer.order) for layer in later)
 
 
 def _layers(evidence: Evidence) -> Iterator[_Layer]:
-    """Not those of a module with layers inside, as the states of Mamba: nobody knows after which of these they act."""
+    """The weight matrices that have a gradient, without embeddings.
+
+    Those of a module that has layers inside, as the states of Mamba, are left out: it is not known between which of
+    these layers they act.
+    """
     places = evidence.places
     matrices = [grad for grad in evidence.of_kind("grad", "param") if _is_matrix(evidence, evidence.series[grad])]
     inner = {evidence.series[grad].module for grad in matrices} & places.called
     around = {outer for name in inner for outer in _around(name)}
     for grad in matrices:
-        one = evidence.series[grad]
-        value = evidence.find(one.module, one.call, one.role, one.path)
-        if value is not None and one.module not in around and "Embedding" not in places.class_of(one.module):
-            yield _Layer(places.order(one.module), one.module, value, grad)
+        module, path = evidence.series[grad].module, evidence.series[grad].path
+        value = evidence.find(module, None, "param", path)
+        if value is not None and module not in around and "Embedding" not in places.class_of(module):
+            yield _Layer(places.order(module), module, value, grad)
 
 
 def _is_matrix(evidence: Evidence, parameter: Series) -> bool:
