@@ -1,4 +1,8 @@
-"""Functions along the wrong dimension: a softmax over places, pixels or queries, and positions along the samples."""
+"""Finds functions along the wrong dimension: a softmax over places, pixels or queries, and positions along the samples.
+
+The evidence is what the live training saw: over which dimensions the model's output is normalised, and operations
+between the modules.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +17,25 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Shape
 
 SEVERAL = 0.1
-"""Share of the samples whose labels do not sum to one."""
+"""Least share of the samples whose labels do not sum to one, at each step, if samples have several labels or none."""
 
 TWO_SIZES = 4
-"""So many numbers tell over what `[samples, classes]` is normalised."""
+"""How many numbers an `Operation` of the kind `normalised` has for an output `[samples, classes]`."""
 
 CROSSWISE = 1e-3
-"""How far sums over the keys are from 1, in the mean: less where weights are normalised both ways."""
+"""Least mean distance from 1 of sums of an attention's weights over the keys. It is less where weights are normalised
+over both queries and keys."""
 
 HEADED = 3
-"""The last of four dimensions: samples, heads, queries and keys."""
+"""The dimension of the keys where there are heads: `[samples, heads, queries, keys]`."""
 
 NORMALISED, OFF = 1e-3, 1e-2
-"""How near sums, or their logarithms, come to those of probabilities, and how far off those over the classes are."""
+"""Sums of probabilities, or logarithms of sums of their exponentials, are at most so far from 1 or 0 over a dimension
+that is normalised, and at least so far over one that is not."""
 
 
 def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
-    """The model's output sums to one over places or pixels of a sample, and not over its classes.
-
-    Or weights of attention do over the queries, say, and not over the keys.
-    """
+    """The model's output sums to one over places, not classes; or attention does over queries or heads, not keys."""
     yield from _crosswise(evidence)
     seen = numbers_of(evidence, "normalised")
     shape, classes = _classes(evidence)
@@ -58,34 +61,34 @@ def softmax_wrong_dimension(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crosswise(evidence: Evidence) -> Iterator[Finding]:
-    """Weights of attention are multiplied by the values over the keys, and sum to one over something else."""
-    told: set[str] = set()
-    for row, one in operations(evidence, "crosswise"):
-        dimension, off = int(one.numbers[0]), one.numbers[1]
-        if one.module in told or not off > CROSSWISE:
+    """Report each module whose attention sums to one over another dimension than the keys."""
+    reported: set[str] = set()
+    for row, attention in operations(evidence, "crosswise"):
+        dimension, off = int(attention.numbers[0]), attention.numbers[1]
+        if attention.module in reported or not off > CROSSWISE:
             continue
-        told.add(one.module)
-        last = len(one.before) - 1
+        reported.add(attention.module)
+        last = len(attention.before) - 1
         what = "the queries" if dimension == last - 1 else "the heads" if last == HEADED else "other rows"
         yield finding(
             evidence,
             "softmax-wrong-dimension",
             "warning",
-            at=one.module,
+            at=attention.module,
             rows=[row],
             numbers={"dimension": dimension, "of_keys": last},
-            text=f"In {named(one.module)}, the weights of attention {[*one.before]} sum to one over dimension "
-            f"{dimension}, {what}, and are multiplied by the values over dimension {last}, the keys. What a query gets "
-            "is not a mean of the values, and depends on the other queries.",
+            text=f"In {named(attention.module)}, the weights of attention {[*attention.before]} sum to one over "
+            f"dimension {dimension}, {what}, and are multiplied by the values over dimension {last}, the keys. What a "
+            "query gets is not a mean of the values, and depends on the other queries.",
             advice="Give the softmax `dim=-1`.",
         )
 
 
 def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:
-    """Probabilities that sum to one over the classes, for samples that have several labels, or none."""
+    """The model's outputs are probabilities that sum to one over the classes, but samples have several labels."""
     seen = numbers_of(evidence, "several")
     normalised = [numbers for _, numbers in numbers_of(evidence, "normalised")]
-    if len(seen) < LEAST_ROWS or not all(len(one) == TWO_SIZES and one[3] < NORMALISED for one in normalised):
+    if len(seen) < LEAST_ROWS or not all(len(off) == TWO_SIZES and off[3] < NORMALISED for off in normalised):
         return
     shares = [numbers[1] for _, numbers in seen]
     if max(numbers[0] for _, numbers in seen) > OFF or min(shares) < SEVERAL:
@@ -105,19 +108,25 @@ def softmax_for_several(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _over(numbers: tuple[float, ...], classes: int) -> int | None:
-    """The dimension over which an output is normalised, if that is one, and not that of the classes."""
-    for first in (0, 1):
+    """The only dimension over which an output is normalised; None if there are several, or it is that of the classes.
+
+    `numbers` are those of an `Operation` of the kind `normalised`, `classes` is the dimension of the classes.
+    """
+    for first in (0, 1):  # as logarithms of probabilities, and as probabilities
         off = numbers[first::2]
-        near = [at for at, one in enumerate(off) if one < NORMALISED]
+        near = [dimension for dimension, distance in enumerate(off) if distance < NORMALISED]
         if len(near) == 1 and near[0] != classes < len(off) and off[classes] > OFF:
             return near[0]
     return None
 
 
 def _classes(evidence: Evidence) -> tuple[Shape | None, int]:
-    """The sizes of the model's output, and which of them are the classes, by the last layer; None if unknown."""
+    """The shape of the model's output, and the dimension of its classes, which is where the last layer has its outputs.
+
+    None and 0 if the model's output has another shape than that layer's.
+    """
     places = evidence.places
-    outputs = [one.shape for call in places.calls if not call.module and not call.call for one in call.outputs]
+    outputs = [info.shape for call in places.calls if not call.module and not call.call for info in call.outputs]
     layers = ((places.class_of(call.module), call) for call in reversed(places.calls))
     for name, call in layers:
         if name == "Linear" or name.startswith("Conv"):
@@ -127,22 +136,25 @@ def _classes(evidence: Evidence) -> tuple[Shape | None, int]:
 
 
 def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
-    """A table of positions is added along the samples: to a tensor whose places are its second dimension."""
-    lengths = {one.before[0] for _, one in operations(evidence, "attention") if one.before}
-    for row, one in operations(evidence, "position"):
-        samples, length = one.before[:2]
+    """A table of positions `[rows, 1, features]` is added to a tensor `[samples, places, features]`.
+
+    The places are the dimension whose size is the number of queries of an attention.
+    """
+    lengths = {attention.before[0] for _, attention in operations(evidence, "attention") if attention.before}
+    for row, addition in operations(evidence, "position"):
+        samples, length = addition.before[:2]
         if length not in lengths or samples in lengths:
             continue
         yield finding(
             evidence,
             "positions-over-batch",
             "warning",
-            at=one.module,
+            at=addition.module,
             rows=range(row, len(evidence)),
             numbers={"samples": samples, "length": length},
-            text=f"{named(one.module)} adds the first {samples} rows of a table `[rows, 1, features]` to a tensor "
-            f"{[*one.before]} of {samples} samples with {length} places: each sample gets the position of its number "
-            "in the batch, and all its places get the same one.",
+            text=f"{named(addition.module)} adds the first {samples} rows of a table `[rows, 1, features]` to a tensor "
+            f"{[*addition.before]} of {samples} samples with {length} places: each sample gets the position of its "
+            "number in the batch, and all its places get the same one.",
             advice="Add rows of the length of the sequence: for a table `[1, rows, features]`, `table[:, :x.size(1)]`. "
             "The table of torch's tutorial is for `[length, samples, features]`.",
         )
@@ -151,7 +163,7 @@ def positions_over_batch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
-    """An embedding is given the numbers of the samples in their batch, from 0 on, in a model of sequences of tokens.
+    """An embedding is given the numbers 0, 1, … of the samples in their batch, in a model of sequences of tokens.
 
     It has more rows than that, and the tokens of a sample are another number than the samples. Tokens may also be
     `[length, samples]`: then attention goes over as many places as there are numbers.
@@ -163,11 +175,11 @@ def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
     if len(sizes) != 1:
         return
     samples, length = sizes.pop()
+    one_for_each_sample = ([(samples,)], [(samples, 1)])
     for call in places.calls:
-        if places.class_of(call.module) != "Embedding" or [one.shape for one in call.inputs] not in (
-            [(samples,)],
-            [(samples, 1)],
-        ):
+        if places.class_of(call.module) != "Embedding":
+            continue
+        if [info.shape for info in call.inputs] not in one_for_each_sample:
             continue
         rows = places.option(call.module, "num_embeddings") or _rows_of(evidence, call.module)
         if samples is None or samples in {1, length, *lengths} or int(rows or 0) <= samples:
@@ -191,13 +203,14 @@ def numbered_in_batch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _rows_of(evidence: Evidence, module: str) -> str | None:
+    """The number of rows of an embedding's weights, in digits; None if they are not recorded."""
     column = evidence.find(module, None, "param", "weight")
     info = None if column is None else evidence.places.tensor(evidence.series[column])
     return str(info.shape[0]) if info is not None and info.shape else None
 
 
 def _counts_from_zero(evidence: Evidence, column: int, samples: int) -> bool:
-    """Whether it has the numbers 0, 1, … at all steps, or others with the same mean and spread."""
+    """Whether a tensor has the statistics of the numbers from 0 to `samples - 1` at all steps."""
     rows = np.flatnonzero(evidence.is_there[:, column])
     expected = {"min": 0, "max": samples - 1, "mean": (samples - 1) / 2, "std": np.sqrt((samples**2 - 1) / 12)}
     return len(rows) >= LEAST_ROWS and all(

@@ -1,4 +1,7 @@
-"""Experts of which a few get nearly everything."""
+"""Finds experts of which a few get nearly all samples.
+
+The evidence is how many elements the modules of a list are given at each step.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Module
 
 LEAST_EXPERTS = 3
+"""Fewest modules of a kind that are looked at."""
 
 OFTEN = 0.5
-"""Share of the recorded steps at which their shares have to differ."""
+"""Least share of the recorded steps at which experts get different numbers of elements."""
 
 IN_USE = 0.4
-"""Experts in effective use, as a share of all: the exponential of the entropy of their shares."""
+"""Least share of the experts that is in effective use where the load is balanced. Their effective number is the
+exponential of the entropy of their shares of the elements."""
 
 
 def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
@@ -25,7 +30,7 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
     groups = _groups(evidence)
     inputs = _inputs(evidence) if groups else {}
     for parent, experts in groups.items():
-        taken = np.stack([_taken(evidence, inputs.get(one.name, [])) for one in experts], axis=1)
+        taken = np.stack([_taken(evidence, inputs.get(expert.name, [])) for expert in experts], axis=1)
         total = taken.sum(axis=1)
         rows = np.flatnonzero(total > 0)
         if len(rows) < 2 or not _are_routed(evidence, taken[rows]):
@@ -56,38 +61,41 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _used(taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
-    """The share of the experts in effective use."""
+    """The effective number of experts over all of them, by how many elements each takes, `[steps, experts]`."""
     shares = taken.sum(axis=0) / taken.sum()
-    some = shares[shares > 0]
-    return float(np.exp(-(some * np.log(some)).sum())) / len(shares)
+    positive = shares[shares > 0]
+    return float(np.exp(-(positive * np.log(positive)).sum())) / len(shares)
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Module]]:
-    """Modules of one class with the same parameters in one list, or dictionary, of modules, by its name."""
+    """Modules that may be experts, by the name of the list or dictionary of modules that they are in.
+
+    Those of a group have the same class and number of parameters, and at least one of them is called.
+    """
     places = evidence.places
     groups: dict[tuple[object, ...], list[Module]] = {}
-    for one in places.modules.values():
-        parent, _, last = one.name.rpartition(".")
-        if one.total_params and (last.isdecimal() or places.class_of(parent) == "ModuleDict"):
-            groups.setdefault((parent, one.class_path, one.total_params), []).append(one)
+    for module in places.modules.values():
+        parent, _, last = module.name.rpartition(".")
+        if module.total_params and (last.isdecimal() or places.class_of(parent) == "ModuleDict"):
+            groups.setdefault((parent, module.class_path, module.total_params), []).append(module)
     return {
         str(key[0]): members
         for key, members in groups.items()
-        if len(members) >= LEAST_EXPERTS and any(one.name in places.called for one in members)
+        if len(members) >= LEAST_EXPERTS and any(module.name in places.called for module in members)
     }
 
 
 def _inputs(evidence: Evidence) -> dict[str, list[int]]:
-    """The columns of what each module is given first, in all its calls."""
+    """The columns of the first input of each module in all its calls, by the module's name."""
     found: dict[str, list[int]] = {}
     for column in evidence.of_kind("value", "input"):
-        if (one := evidence.series[column]).path == "input[0]":
-            found.setdefault(one.module, []).append(column)
+        if (series := evidence.series[column]).path == "input[0]":
+            found.setdefault(series.module, []).append(column)
     return found
 
 
 def _taken(evidence: Evidence, columns: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """How many elements are in these columns at each step, all together."""
+    """How many elements these columns have together, `[steps]`."""
     found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.nansum(
         evidence.matrix("count")[:, columns].astype(np.float64), axis=1
     )
@@ -95,9 +103,10 @@ def _taken(evidence: Evidence, columns: list[int]) -> np.ndarray[tuple[int], np.
 
 
 def _are_routed(evidence: Evidence, taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
-    """Whether they share out the samples: each one's share varies or is nothing, and what all get together does not.
+    """Whether a router deals samples to modules that take so many elements, `[steps, experts]`.
 
-    The shares of layers that see an image at different sizes stay the same.
+    Then the modules' shares differ and vary from step to step, or one gets nothing, while their sum stays about the
+    same. The shares of layers that see an image at different sizes differ, too, but stay the same.
     """
     total = taken.sum(axis=1)
     shares = taken / total[:, None]

@@ -1,4 +1,7 @@
-"""What the model is given: inputs that carry nothing, as all their elements are the same, and outliers."""
+"""Finds inputs of the model whose elements are all the same number, and inputs with outliers.
+
+The evidence is the statistics of the model's inputs and outputs over the steps.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +16,28 @@ from torchgraph_explorer.findings.rules.rule import finding, quoted
 from torchgraph_explorer.schema import Series
 
 LEAST_STEPS = 4
-"""Recorded steps."""
+"""Fewest recorded steps at which a constant input is reported."""
 
 LEAST_ELEMENTS = 4
-"""Elements of an input. A model may well be given a single number."""
+"""Fewest elements of a constant input that is reported. A model may well be given a single number."""
 
 TIMES = frozenset({"t", "time", "times", "timestep", "timesteps", "time_step", "time_steps", "sigma", "noise_level"})
-"""Names of the parameter of `forward` that a diffusion model takes its time by."""
+"""Names of the parameter of `forward` by which a diffusion model is given its time."""
 
 OUTLIER, MORE = 1e3, 30.0
-"""Largest element of an input at some steps, over the median of all; and that of the model's output."""
+"""Least ratio of the largest magnitude of an input at a step with an outlier to the median of the steps; and of the
+largest magnitude of the model's output at such steps to that at others."""
 
 OFTEN, LEAST_TO_COMPARE = 0.5, 8
-"""Share of the steps at which a larger element is no outlier; and steps that are compared, at least."""
+"""Largest share of the steps that have outliers: more of them are usual values; and fewest steps that are compared."""
 
 
 def constant_input(evidence: Evidence) -> Iterator[Finding]:
-    """All elements of all inputs of the model are one number, at all steps."""
-    columns = [one for one in evidence.of_kind("value", "input") if evidence.series[one].module == ""]
-    columns = [one for one in columns if evidence.series[one].call == 0]
-    known = [one for one in columns if evidence.is_there[:, one].any()]
-    if not known or not all(_is_constant(evidence, one) for one in known):
+    """Each input of the model has elements of one number only, at all steps; or the time of a diffusion does."""
+    columns = [column for column in evidence.of_kind("value", "input") if evidence.series[column].module == ""]
+    columns = [column for column in columns if evidence.series[column].call == 0]
+    known = [column for column in columns if evidence.is_there[:, column].any()]
+    if not known or not all(_is_constant(evidence, column) for column in known):
         yield from _constant_time(evidence, known)
         return
     value = float(np.nanmedian(evidence.column("mean", known[0])))
@@ -52,33 +56,34 @@ def constant_input(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_constant(evidence: Evidence, column: int) -> bool:
+    """Whether the elements of an input are all equal at each of several steps."""
     rows = np.flatnonzero(evidence.is_there[:, column])
     low, high, count = (evidence.column(name, column)[rows] for name in ("min", "max", "count"))
     return len(rows) >= LEAST_STEPS and bool((low == high).all() and (count >= LEAST_ELEMENTS).all())
 
 
 def _constant_time(evidence: Evidence, columns: list[int]) -> Iterator[Finding]:
-    """The time of a diffusion or flow is the same for all samples, at all steps."""
-    for one in columns:
-        name, low = _parameter(evidence, evidence.series[one]), evidence.column("min", one)
-        values = low[np.isfinite(low)]
-        if name not in TIMES or not _is_constant(evidence, one) or not (values == values[0]).all():
+    """Report a time of a diffusion or flow that is the same for all samples, at all steps."""
+    for column in columns:
+        series, low = evidence.series[column], evidence.column("min", column)
+        name, values = _parameter(evidence, series), low[np.isfinite(low)]
+        if name not in TIMES or not _is_constant(evidence, column) or not (values == values[0]).all():
             continue
         yield finding(
             evidence,
             "constant-input",
             "warning",
-            at=evidence.series[one],
+            at=series,
             rows=range(len(evidence)),
             numbers={"value": float(values[0])},
-            text=f"`{quoted(name)}`, which the model is given as `{evidence.series[one].path}`, is {values[0]:.4g} for "
-            "all samples at all recorded steps: it learns nothing of other times.",
+            text=f"`{quoted(name)}`, which the model is given as `{series.path}`, is {values[0]:.4g} for all samples "
+            "at all recorded steps: it learns nothing of other times.",
             advice="Hand the model the times that the noise was added for.",
         )
 
 
 def _parameter(evidence: Evidence, series: Series) -> str:
-    """The name of the parameter of `forward` that an input is passed as."""
+    """The name of the parameter of `forward` that an input is passed as; empty if it is not known."""
     found = re.fullmatch(r"input\[(?:(\d+)|'(\w+)')\]", series.path)
     module = evidence.places.modules.get(series.module)
     if found is None or module is None:
@@ -88,20 +93,20 @@ def _parameter(evidence: Evidence, series: Series) -> str:
 
 
 def input_outlier(evidence: Evidence) -> Iterator[Finding]:
-    """At some steps, an input has an element far beyond all others, and so has what the model makes of it."""
-    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == ""]
-    for one in evidence.of_kind("value", "input"):
-        series, info = evidence.series[one], evidence.places.tensor(evidence.series[one])
+    """At some steps, an input has an element far beyond its usual ones, and so has the model's output."""
+    outputs = [column for column in evidence.of_kind("value", "output") if evidence.series[column].module == ""]
+    for column in evidence.of_kind("value", "input"):
+        series, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
         if series.module or info is None or "float" not in info.dtype:
             continue
-        rows = np.flatnonzero(evidence.is_there[:, one])
-        peaks = evidence.peaks[rows, one]
+        rows = np.flatnonzero(evidence.is_there[:, column])
+        peaks = evidence.peaks[rows, column]
         usual = float(np.median(peaks)) if len(rows) else 0.0
         is_out = peaks > OUTLIER * usual
         if len(rows) < LEAST_TO_COMPARE or not usual > 0 or not 0 < is_out.mean() < OFTEN:
             continue
-        follows = [evidence.peaks[rows, each] for each in outputs]
-        if not any(np.nanmax(of[is_out]) > MORE * np.nanmedian(of[~is_out]) for of in follows):
+        results = (evidence.peaks[rows, output] for output in outputs)
+        if not any(np.nanmax(result[is_out]) > MORE * np.nanmedian(result[~is_out]) for result in results):
             continue
         largest = float(peaks.max())
         yield finding(
