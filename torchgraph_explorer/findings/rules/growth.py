@@ -1,4 +1,7 @@
-"""What grows without bound: gradients, activations, and values on their way to the limit of their dtype."""
+"""Finds what grows without bound: gradients, activations, and values on their way to the limit of their dtype.
+
+The evidence is norms and largest magnitudes, compared with those of the run's beginning.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +18,34 @@ from torchgraph_explorer.findings.rules.precision import underflow
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
 
 GRADIENT_GROWTH = 100.0
-"""Times the gradient's norm at the beginning of the run."""
+"""Largest norm of the gradient that has not exploded, over the smallest norm of the run's beginning."""
 
 AROUND, AT_FIRST = 5, 3
-"""Rows whose median is the norm at the last of them; and how many the first ones have together."""
+"""The norm of the gradient at a row of the beginning is the median of so many rows up to it; for the first rows, which
+have fewer before them, of the first so many rows."""
 
 GRADIENT_TO_WEIGHTS = 1.0
 """A gradient that has grown counts only if its norm exceeds so many times the norm of the weights at the beginning."""
 
 GRADIENT_BEYOND_WEIGHTS = 1e3
-"""A gradient that is so many times the weights' norm is too large, grown or not, unless the training learns: that of a
-loss that is a sum over many samples, with a learning rate to match, may well be."""
+"""A gradient whose norm exceeds so many times that of the weights is too large, whether it has grown or not, unless the
+training learns: the gradient of a loss that sums over many samples may well be, with a small learning rate."""
 
 ACTIVATION_GROWTH = 1e3
-"""Times what is usual in the network at the beginning of the run."""
+"""Largest root mean square of an output that has not exploded, over what is usual in the network at the beginning."""
 
 LIMITS = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 """The largest finite value of a dtype."""
 
 FILLED = 0.999
-"""Share of a limit from which on a value was not computed, but is of `torch.finfo` and masks something."""
+"""Largest magnitude, over the limit of the dtype, that was computed. Beyond it are constants of `torch.finfo`, which
+mask something."""
 
 NEAR_LIMIT = 0.75
-"""Share of the octaves up to the limit that are used up."""
+"""A magnitude is near the limit from the limit to the power of this on: so many of the octaves from 1 are used up."""
+
+LEAST_TO_EXTRAPOLATE = 4
+"""Fewest recorded steps whose largest magnitudes are extrapolated."""
 
 _CLIP = "Lower the learning rate, warm it up, or clip the gradient's norm (`torch.nn.utils.clip_grad_norm_`)."
 
@@ -46,11 +54,10 @@ Floats = npt.NDArray[np.float64]
 
 def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     """The norm of the whole gradient exceeds its own beginning, and the weights, by far."""
-    grads = evidence.of_kind("grad", "param")
     stuck = moved_and_stuck(evidence)[1]  # nobody sets their gradients to zero, so these add up
-    grads = [one for one in grads if evidence.series[one].module not in stuck]
-    total = _norm(evidence, grads)
-    weights = _norm(evidence, [one for one in evidence.of_kind("value", "param") if _graded(evidence, one)])
+    grads = [grad for grad in evidence.of_kind("grad", "param") if evidence.series[grad].module not in stuck]
+    params = [param for param in evidence.of_kind("value", "param") if _has_gradient(evidence, param)]
+    total, weights = _norm(evidence, grads), _norm(evidence, params)
     rows = np.flatnonzero(total > 0)
     if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS) or is_lowest_below_zero(evidence):
         return
@@ -79,52 +86,55 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _least_before(total: Floats, early: Rows) -> Floats:
-    """The smallest norm of the `early` rows, up to each row: one that only falls has not grown.
+    """The smallest norm of the `early` rows up to each row, `[steps]`, which a gradient has to have grown from.
 
-    Each is the median of some rows up to it: of a batch of one sample, it may be next to nothing by chance.
+    Each norm counts as the median of some rows up to it: that of a batch of one sample may be next to nothing by
+    chance.
     """
     least = np.full(len(total), np.inf)
-    some = total[early]
-    least[early] = [np.median(some[max(0, at + 1 - AROUND) : max(at + 1, AT_FIRST)]) for at in range(len(some))]
+    norms = total[early]
+    least[early] = [np.median(norms[max(0, at + 1 - AROUND) : max(at + 1, AT_FIRST)]) for at in range(len(norms))]
     found: Floats = np.minimum.accumulate(least)
     return found
 
 
 def _norm(evidence: Evidence, series: list[int]) -> Floats:
+    """The l2 norm of all these series together, `[steps]`; those that a step lacks count as zero."""
     squares: Floats = np.nansum(evidence.matrix("l2_norm")[:, series].astype(np.float64) ** 2, axis=1)
     return np.sqrt(squares)
 
 
-def _graded(evidence: Evidence, weight: int) -> bool:
-    one = evidence.series[weight]
-    return evidence.find(one.module, one.call, one.role, one.path, "grad") is not None
+def _has_gradient(evidence: Evidence, param: int) -> bool:
+    """Whether the gradient of a parameter was recorded at any step."""
+    series = evidence.series[param]
+    return evidence.find(series.module, series.call, series.role, series.path, "grad") is not None
 
 
 def _owner(evidence: Evidence, grads: list[int], rows: tuple[int, int]) -> str | None:
-    """The module whose gradient alone has grown from the first to the second of `rows`; None if several have."""
+    """The only module whose gradient has grown from the first to the second of `rows`; None if none or several have."""
     before, after = (evidence.matrix("l2_norm")[row, grads].astype(np.float64) for row in rows)
     with np.errstate(all="ignore"):
         grown = np.flatnonzero(after > GRADIENT_GROWTH * before)
-    modules = {evidence.series[grads[one]].module for one in grown.tolist()}
+    modules = {evidence.series[grads[at]].module for at in grown.tolist()}
     return modules.pop() if len(modules) == 1 else None
 
 
 def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
     """The outputs of a module exceed by far what was usual in the network at first, and stay so."""
-    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].call == 0]
-    outputs = [one for one in outputs if np.nanmax(evidence.column("count", one), initial=0) > 1]
-    early = {one: _least(evidence.rms[evidence.early(one), one]) for one in outputs}
+    outputs = [column for column in evidence.of_kind("value", "output") if evidence.series[column].call == 0]
+    outputs = [column for column in outputs if np.nanmax(evidence.column("count", column), initial=0) > 1]
+    early = {column: _least(evidence.rms[evidence.early(column), column]) for column in outputs}
     usual = float(np.median([*early.values()])) if early else 0.0
     found = []
-    for one in outputs:
-        base = max(early[one], usual)
-        rows = np.flatnonzero(evidence.rms[:, one] > ACTIVATION_GROWTH * base) if base > 0 else np.zeros(0, int)
+    for column in outputs:
+        base = max(early[column], usual)
+        rows = np.flatnonzero(evidence.rms[:, column] > ACTIVATION_GROWTH * base) if base > 0 else np.zeros(0, int)
         if len(rows) >= (1 if evidence.ends_bad else LEAST_ROWS) and rows[-1] >= len(evidence) - 2:
-            found.append((int(rows[0]), evidence.places.order(evidence.series[one].module, 0), one, rows, base))
-    if not found or learns(evidence):  # of large targets, the outputs grow to their scale
+            found.append((int(rows[0]), evidence.places.order(evidence.series[column].module, 0), column, rows, base))
+    if not found or learns(evidence):  # where targets are large, outputs grow to their scale
         return
-    _, _, one, rows, base = min(found, key=lambda each: each[:2])
-    at, most = evidence.series[one], float(np.nanmax(evidence.rms[rows, one]))
+    _, _, first, rows, base = min(found, key=lambda growing: growing[:2])  # by its first row, then by its place
+    at, most = evidence.series[first], float(np.nanmax(evidence.rms[rows, first]))
     yield finding(
         evidence,
         "exploding-activation",
@@ -140,41 +150,46 @@ def exploding_activation(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _and_others(count: int) -> str:
+    """The sentence that so many other modules grow, too; empty without any."""
     return f" The outputs of {count} other module{'s' * (count > 1)} grow, too." if count else ""
 
 
 def _least(values: Floats) -> float:
+    """The smallest finite number of these; 0 if there is none."""
     known = values[np.isfinite(values)]
     return float(known.min()) if len(known) else 0.0
 
 
 def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
-    """The largest magnitude of an output grows so that it reaches the limit of its dtype before long, or vanishes."""
+    """The largest magnitude of an output soon exceeds the limit of its dtype, or gradients are too small for theirs.
+
+    The largest magnitude is taken to grow on as it did over the second half of the steps, by the same factor each step.
+    """
     yield from underflow(evidence)
-    for one in evidence.of_kind("value", "output"):
-        info = evidence.places.tensor(evidence.series[one])
+    for column in evidence.of_kind("value", "output"):
+        info = evidence.places.tensor(evidence.series[column])
         limit = LIMITS.get(info.dtype if info else "")
-        peaks = evidence.peaks[:, one]
+        peaks = evidence.peaks[:, column]
         if limit is None:
             continue
-        rows = np.flatnonzero((peaks > 0) & (peaks < FILLED * limit) & ~evidence.has_bad[:, one])
-        if len(rows) < 4 or peaks[rows[-1]] < limit**NEAR_LIMIT:
+        rows = np.flatnonzero((peaks > 0) & (peaks < FILLED * limit) & ~evidence.has_bad[:, column])
+        if len(rows) < LEAST_TO_EXTRAPOLATE or peaks[rows[-1]] < limit**NEAR_LIMIT:
             continue
         steps = evidence.steps[rows].astype(np.float64)
         half = rows[len(rows) // 2 :]
-        slope = np.polyfit(steps[len(rows) // 2 :], np.log2(peaks[half]), 1)[0]
-        left = np.log2(limit / peaks[rows[-1]])
-        if slope > 0 and left / slope < steps[-1] - steps[0]:
-            at = evidence.series[one]
+        octaves_a_step = np.polyfit(steps[len(rows) // 2 :], np.log2(peaks[half]), 1)[0]
+        octaves_left = np.log2(limit / peaks[rows[-1]])
+        if octaves_a_step > 0 and octaves_left / octaves_a_step < steps[-1] - steps[0]:
+            at, steps_left = evidence.series[column], octaves_left / octaves_a_step
             yield finding(
                 evidence,
                 "overflow-ahead",
                 "warning",
                 at=at,
                 rows=half,
-                numbers={"largest": peaks[rows[-1]], "limit": limit, "steps_left": left / slope},
+                numbers={"largest": peaks[rows[-1]], "limit": limit, "steps_left": steps_left},
                 text=f"The output of {named(at.module)} reaches {peaks[rows[-1]]:.3g} and grows; at this rate "
-                f"it exceeds the largest {info.dtype if info else ''}, {limit:.3g}, in {left / slope:.0f} steps.",
+                f"it exceeds the largest {info.dtype if info else ''}, {limit:.3g}, in {steps_left:.0f} steps.",
                 advice="Compute this module in float32 or bfloat16, normalise its input, or clip the gradient.",
                 band=Band("largest", high=limit),
             )

@@ -1,4 +1,7 @@
-"""Whether a training learns: then what looks too large at first is only what its targets ask for."""
+"""Tells whether a training learns: if it does, large activations and gradients are no faults.
+
+The evidence is the logged loss; without one, the gradients at the model's outputs.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,28 @@ from torchgraph_explorer.findings.rules.loss import LEAST_BEFORE_NAN, LEAST_VALU
 from torchgraph_explorer.findings.rules.outputs import TrainedOutput, samples_of, trained_outputs
 
 FALLEN = 0.8
-"""The loss at the end over that at first, at most, of a training that learns."""
+"""Largest loss at the end, over the first one, of a training that learns."""
 
 RISEN = 2.0
-"""What no value of it is above, over the first one: after updates that are far too large, it falls again, too."""
+"""Largest loss at any step, over the first one, of a training that learns. After updates that are far too large, a loss
+rises before it falls."""
 
 NEAR_LOWEST = 0.05
-"""How far the loss may end above its lowest, as a share of its fall."""
+"""How far a loss may end above its lowest, as a share of its fall from the first to the lowest."""
 
 NEARLY_GONE = 0.1
-"""Errors of which so much is left have been learned, however large they were in between, as where the forward pass
-differs from step to step."""
+"""Largest gradient at the outputs at the end, over the first one, of a training that has learned, however large the
+gradient was in between. It may be so where the forward pass differs from step to step."""
 
 LEAST_OF_ERRORS = 2**0.5
-"""A mean cross entropy has no longer gradient at a sample, times the samples; that of a squared error is its error."""
+"""Least norm of a sample's gradient, times the samples, that is sure to be no cross entropy's: that has at most the
+root of 2. The norm of a squared error's gradient is that of the error, which falls as the training learns."""
 
 
 def learns(evidence: Evidence) -> bool:
-    """Whether the loss has fallen and stays low; without a logged loss, the gradient at the model's outputs has.
+    """Whether the loss has fallen and stays low; without a logged loss, whether the gradients at the outputs have.
 
-    Gradients tell that of distances from targets only: those of probabilities do not get longer than at first.
+    Gradients tell it only of distances from targets. Those of a cross entropy may stay long while the training learns.
     """
     if evidence.ends_bad:
         return False
@@ -38,13 +43,14 @@ def learns(evidence: Evidence) -> bool:
         is_early = len(loss.values) < LEAST_VALUES  # it may fall further yet
         return _falls(loss.values, share=1.0 if is_early else FALLEN) and not rises(loss)
     outputs = [*trained_outputs(evidence)]
-    return bool(outputs) and all(_has_faded(evidence, one) for one in outputs)
+    return bool(outputs) and all(_has_faded(evidence, output) for output in outputs)
 
 
 def is_lowest_below_zero(evidence: Evidence) -> bool:
-    """Whether the loss ends below zero, about where it is lowest.
+    """Whether the loss ends below zero, and near its lowest.
 
-    So it does with a likelihood of numbers: the gradient of a distribution that gets narrower grows.
+    The negative logarithm of a density does so while the training learns, and its gradient grows as the distribution
+    gets narrower.
     """
     loss = judged(evidence)
     if evidence.ends_bad or loss is None or len(loss.values) < LEAST_VALUES:
@@ -55,6 +61,7 @@ def is_lowest_below_zero(evidence: Evidence) -> bool:
 
 
 def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
+    """Whether the gradient at an output is that of a distance from targets, and has nearly vanished or fallen."""
     lengths = evidence.column("l2_norm", output.norms).astype(np.float64)
     rows = np.flatnonzero(np.isfinite(lengths))
     if not len(rows):
@@ -68,9 +75,10 @@ def _has_faded(evidence: Evidence, output: TrainedOutput) -> bool:
 
 
 def _falls(values: npt.NDArray[np.float64], *, share: float) -> bool:
-    """Whether positive numbers are at the end at most such a share of the first one, and were never far above it."""
+    """Whether positive numbers end at most at this share of the first one, and never exceed `RISEN` times the first."""
     return bool(values[0] > 0 and _end(values) <= share * values[0] and values.max() <= RISEN * values[0])
 
 
 def _end(values: npt.NDArray[np.float64]) -> float:
+    """The median of the last tenth of the values, and of at least three."""
     return float(np.median(values[-max(3, len(values) // 10) :]))
