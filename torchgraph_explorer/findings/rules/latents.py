@@ -1,4 +1,8 @@
-"""The latents of a variational autoencoder that say nothing of the sample."""
+"""Finds latents of a variational autoencoder that say nothing of the sample.
+
+The evidence is the root mean squares of their means and of the logarithms of their variances, which bound their
+divergence from the prior.
+"""
 
 from __future__ import annotations
 
@@ -18,92 +22,96 @@ from torchgraph_explorer.schema import Series
 Floats = npt.NDArray[np.float64]
 
 LITTLE = 0.1
-"""Nats of divergence from the prior, of all latents of a sample together: they carry at most as much information."""
+"""Least divergence from the prior, in nats, of all latents of a sample together that are in use. The divergence is the
+most information about the sample that they can carry."""
 
 HELD = 0.5
-"""Share of the recorded steps, up to the last one."""
+"""Least share of the recorded steps, up to the last one, at which the divergence is smaller than that."""
 
 LEAST_STEPS = 200
-"""Steps of training. Many healthy ones come close to the prior in their first hundred, and leave it again."""
+"""Fewest steps of training. Many healthy models come close to the prior in their first hundred, and leave it again."""
 
 _MEAN = re.compile(r"^(.*_)?(mu|mean)(_.*)?$")
-"""Names of the layer with the means. That of the logarithms of the variances is the same with `_SPREADS` instead."""
+"""Names of layers that give means. The layer beside one that gives spreads has the same name with one of `_SPREADS`."""
 
 _SPREADS = ("logvar", "log_var", "logsigma", "log_sigma", "logstd", "log_std")
+"""What the names of layers that give logarithms of variances or standard deviations have in place of `mu` or `mean`."""
 
 
 class _Latents(NamedTuple):
-    """The outputs of the layers with means and with logarithms of variances, as columns."""
+    """The columns of the outputs of a layer of means and of one of logarithms of variances, for the same latents."""
 
     mean: int
     spread: int
 
 
 def posterior_collapse(evidence: Evidence) -> Iterator[Finding]:
-    """Means near 0 and variances near 1 for all samples: a decoder that is given them is given noise.
-
-    The divergence of a normal distribution from the standard one is half of the square of its mean, and, near it, a
-    quarter of the square of the logarithm of its variance.
-    """
+    """The latents have means near 0 and variances near 1 for all samples, so the decoder is given noise."""
     if not len(evidence) or int(evidence.steps[-1]) < LEAST_STEPS:
         return
-    for one in _latents(evidence):
-        nats = _divergence(evidence, one)
+    for latents in _latents(evidence):
+        nats = _divergence(evidence, latents)
         rows = np.flatnonzero(np.isfinite(nats))
         kept = held(nats[rows] < LITTLE, share=HELD)
         if kept is not None and not _are_actions(evidence):
-            yield _told(evidence, evidence.series[one.mean], rows[kept], nats=float(nats[rows[-1]]))
+            yield _report(evidence, evidence.series[latents.mean], rows[kept], nats=float(nats[rows[-1]]))
 
 
 def _are_actions(evidence: Evidence) -> bool:
-    """Whether what comes out has fewer elements a sample than what goes in: a value of actions, as of a policy's.
+    """Whether the model gives fewer elements for each sample than it is given: then the latents may be actions.
 
-    What is decoded has as many. A loss that the model returns tells nothing.
+    A decoder gives as many elements as its sample has. Where no output is known, as for a model that returns its loss,
+    they are taken for latents.
     """
-    outputs = [sample_size(one.info) for one in trained_outputs(evidence)]
+    outputs = [sample_size(output.info) for output in trained_outputs(evidence)]
     inputs = [
-        evidence.places.tensor(evidence.series[one])
-        for one in evidence.of_kind("value", "input")
-        if not evidence.series[one].module
+        evidence.places.tensor(evidence.series[column])
+        for column in evidence.of_kind("value", "input")
+        if not evidence.series[column].module
     ]
-    given = [sample_size(one) for one in inputs if one is not None and "float" in one.dtype]
+    given = [sample_size(info) for info in inputs if info is not None and "float" in info.dtype]
     return bool(outputs and given) and max(outputs) < min(given)
 
 
 def _latents(evidence: Evidence) -> Iterator[_Latents]:
-    """Those of layers beside each other whose outputs a module with weights takes together, by name or by use.
+    """The latents of the model: by the names of the layers that give them, then by what is done with their outputs.
 
-    A policy has a mean and a spread of its actions, too, but nothing in the network takes these.
+    A module with weights has to take both outputs. A policy has a mean and a spread of its actions, too, but nothing in
+    the network takes these.
     """
-    named = {*_by_name(evidence)}
-    yield from named
-    taken = {evidence.series[one].module for pair in named for one in pair}
-    for one in _by_use(evidence):
-        if not {evidence.series[each].module for each in one} & taken:
-            yield one
+    by_name = {*_by_name(evidence)}
+    yield from by_name
+    reported = {evidence.series[column].module for latents in by_name for column in latents}
+    for latents in _by_use(evidence):
+        if not {evidence.series[column].module for column in latents} & reported:
+            yield latents
 
 
 def _by_use(evidence: Evidence) -> Iterator[_Latents]:
-    """Two layers that take the same, give as much, and whose outputs are the model's, too, for their divergence."""
+    """Outputs of two layers that take the same tensors and give equal shapes, which the model also returns.
+
+    The training loop needs them for the divergence.
+    """
     places = evidence.places
-    outputs = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == ""]
+    outputs = [column for column in evidence.of_kind("value", "output") if evidence.series[column].module == ""]
     given: dict[frozenset[int], list[int]] = {}
     for number, call in enumerate(places.calls):
         column = evidence.find(call.module, 0, "output", "output")
         is_layer = places.is_leaf(number) and call.call == 0 and bool(places.modules[call.module].params)
-        if column is not None and is_layer and any(_are_same(evidence, column, one) for one in outputs):
+        if column is not None and is_layer and any(_are_same(evidence, column, output) for output in outputs):
             given.setdefault(places.taken.get(number, frozenset()), []).append(column)
     for columns in given.values():
         first, *others = columns
-        infos = [places.tensor(evidence.series[one]) for one in columns]
+        infos = [places.tensor(evidence.series[column]) for column in columns]
         if len(others) != 1 or infos[0] is None or infos[1] is None or infos[0].shape != infos[1].shape:
             continue
-        names = [evidence.series[one].module for one in columns]
-        if _are_decoded(evidence, names[0], names[1]):
+        modules = [evidence.series[column].module for column in columns]
+        if _are_decoded(evidence, modules[0], modules[1]):
             yield _Latents(first, others[0])
 
 
 def _are_same(evidence: Evidence, first: int, second: int) -> bool:
+    """Whether two series have equal statistics at all steps, so that they are taken for one tensor."""
     return all(
         np.array_equal(evidence.column(name, first), evidence.column(name, second), equal_nan=True)
         for name in ("mean", "std", "count")
@@ -111,6 +119,7 @@ def _are_same(evidence: Evidence, first: int, second: int) -> bool:
 
 
 def _by_name(evidence: Evidence) -> Iterator[_Latents]:
+    """Outputs of pairs of modules whose names are those of means and spreads, such as `fc_mu` and `fc_logvar`."""
     for name in evidence.places.called:
         parent, dot, last = name.rpartition(".")
         match = _MEAN.match(last)
@@ -119,12 +128,13 @@ def _by_name(evidence: Evidence) -> Iterator[_Latents]:
         before, _, after = (part or "" for part in match.groups())
         for spread in _SPREADS:
             other = f"{parent}{dot}{before}{spread}{after}"
-            found = [evidence.find(each, 0, "output", "output") for each in (name, other)]
-            if found[0] is not None and found[1] is not None and _are_decoded(evidence, name, other):
-                yield _Latents(found[0], found[1])
+            means, spreads = (evidence.find(module, 0, "output", "output") for module in (name, other))
+            if means is not None and spreads is not None and _are_decoded(evidence, name, other):
+                yield _Latents(means, spreads)
 
 
 def _are_decoded(evidence: Evidence, mean: str, spread: str) -> bool:
+    """Whether a module with parameters takes the outputs of both modules."""
     places = evidence.places
     wanted = {places.numbered(mean, 0), places.numbered(spread, 0)}
     return any(
@@ -133,15 +143,19 @@ def _are_decoded(evidence: Evidence, mean: str, spread: str) -> bool:
     )
 
 
-def _divergence(evidence: Evidence, one: _Latents) -> Floats:
-    """Nats for each sample, at each row."""
-    info = evidence.places.tensor(evidence.series[one.mean])
-    latents = sample_size(info) if info else 1
-    found: Floats = latents * (evidence.rms[:, one.mean] ** 2 / 2 + evidence.rms[:, one.spread] ** 2 / 4)
+def _divergence(evidence: Evidence, latents: _Latents) -> Floats:
+    """The divergence of the latents of a sample from the prior, in nats, in the mean over the samples, `[steps]`.
+
+    That of a normal distribution from the standard one is half of the square of its mean and, for variances near 1, a
+    quarter of the square of the logarithm of its variance.
+    """
+    info = evidence.places.tensor(evidence.series[latents.mean])
+    size = sample_size(info) if info else 1
+    found: Floats = size * (evidence.rms[:, latents.mean] ** 2 / 2 + evidence.rms[:, latents.spread] ** 2 / 4)
     return found
 
 
-def _told(evidence: Evidence, at: Series, rows: npt.NDArray[np.intp], *, nats: float) -> Finding:
+def _report(evidence: Evidence, at: Series, rows: npt.NDArray[np.intp], *, nats: float) -> Finding:
     return finding(
         evidence,
         "posterior-collapse",

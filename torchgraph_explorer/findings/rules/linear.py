@@ -1,4 +1,7 @@
-"""Linear layers or convolutions with nothing between them, which together are one of them."""
+"""Finds linear layers or convolutions with nothing between them, which together can do no more than one of them.
+
+The evidence is that the output of one and the input of the next have the same statistics at all steps.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,18 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.rule import finding, named
 
 LEAST_LAYERS = 3
-"""Layers one after the other from which on that is no projection that somebody has put before another on purpose."""
+"""Fewest layers one after the other that are reported: two may be a projection and a layer, on purpose."""
 
 LEAST_OF_ALL = 2
-"""The same if the model has no others, and so is one linear layer as a whole; or if they are
+"""As `LEAST_LAYERS`, if the model has no other layers, and so is one linear layer as a whole; or if they are
 convolutions of one `Sequential`."""
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
-"""Of convolutions, those over one place, or over each channel by itself, are parts of one that is split on purpose."""
+"""Classes of linear layers. Convolutions over one place, or over each channel by itself, are left out: they are parts
+of a convolution that is split on purpose."""
 
 _PASSING = frozenset({"Identity", "Dropout"})
-"""What hands its input on, but for noise."""
+"""Classes of modules that hand their input on, but for noise."""
 
 
 def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
@@ -69,7 +73,7 @@ def _have_dropout(evidence: Evidence, layers: Sequence[int]) -> bool:
 
 
 def _are_in_sequence(evidence: Evidence, layers: Sequence[int]) -> bool:
-    """Whether they are convolutions of one `Sequential`, where nothing in `forward` can come in between."""
+    """Whether these calls are of convolutions of one `Sequential`, which runs nothing between them."""
     parents = {evidence.places.calls[at].module.rpartition(".")[0] for at in layers}
     is_linear = evidence.places.class_of(evidence.places.calls[layers[0]].module) == "Linear"
     return not is_linear and len(parents) == 1 and evidence.places.class_of(min(parents)) == "Sequential"
@@ -82,19 +86,19 @@ def _weighted(evidence: Evidence) -> int:
 
 
 def _chains(evidence: Evidence) -> Iterator[list[int]]:
-    """Calls of linear layers, each of which is given what the one before it returned, and is not narrower."""
-    places = evidence.places
-    before = {at: _layer_before(evidence, at) for at, call in enumerate(places.calls) if _is_trained(evidence, at)}
+    """Runs of calls of linear layers, each of which is given what the one before it returned, without bottlenecks."""
+    calls = range(len(evidence.places.calls))
+    before = {at: _layer_before(evidence, at) for at in calls if _is_trained(evidence, at)}
     taken = {source for source in before.values() if source is not None}
     for last in (at for at in before if at not in taken):
         chain = [last]
         while (source := before.get(chain[-1])) is not None:
             chain.append(source)
-        yield from _wide(evidence, chain[::-1])
+        yield from _between_bottlenecks(evidence, chain[::-1])
 
 
 def _is_trained(evidence: Evidence, number: int) -> bool:
-    """Whether a call is one of a linear layer, or convolution, whose weight is trained."""
+    """Whether a call is one of a linear layer or convolution all of whose parameters are trained."""
     module = evidence.places.calls[number].module
     params, name = evidence.places.modules[module].params, evidence.places.class_of(module)
     if name != "Linear" and not _is_over_several(evidence, module):
@@ -104,27 +108,26 @@ def _is_trained(evidence: Evidence, number: int) -> bool:
 
 def _is_over_several(evidence: Evidence, module: str) -> bool:
     """Whether a convolution goes over several places in each direction, and over all channels."""
-    sizes = evidence.places.option(module, "kernel_size") or ""
-    return evidence.places.option(module, "groups") in {None, "1"} and "1" not in sizes.strip("()").replace(
-        " ", ""
-    ).split(",")
+    kernel = evidence.places.option(module, "kernel_size") or ""
+    sizes = kernel.strip("()").replace(" ", "").split(",")
+    return evidence.places.option(module, "groups") in {None, "1"} and "1" not in sizes
 
 
 def _layer_before(evidence: Evidence, number: int) -> int | None:
-    """The call of a trained layer of the same class whose output, to the last bit, goes into this call."""
-    source = number
-    while (found := evidence.places.producer(source)) is not None and found < source:
-        if not _is_same(evidence, found, source):  # a dropout in between hands on other numbers than it is given
+    """The call of a trained layer of the same class whose output, to the last bit, goes into this call; or None."""
+    places, source = evidence.places, number
+    while (found := places.producer(source)) is not None and found < source:
+        if not _takes_output(evidence, found, source):  # compared pair by pair, as a dropout changes what it is given
             return None
-        if evidence.places.class_of(evidence.places.calls[found].module) not in _PASSING:
-            same = evidence.places.class_of(evidence.places.calls[number].module)
-            is_same = evidence.places.class_of(evidence.places.calls[found].module) == same
-            return found if is_same and _is_trained(evidence, found) else None
+        class_found = places.class_of(places.calls[found].module)
+        if class_found not in _PASSING:
+            is_same_class = class_found == places.class_of(places.calls[number].module)
+            return found if is_same_class and _is_trained(evidence, found) else None
         source = found
     return None
 
 
-def _is_same(evidence: Evidence, source: int, target: int) -> bool:
+def _takes_output(evidence: Evidence, source: int, target: int) -> bool:
     """Whether the only output of one call is the only input of another one, by shape and numbers, at all steps."""
     before, after = evidence.places.calls[source], evidence.places.calls[target]
     if len(before.outputs) != 1 or len(after.inputs) != 1 or before.outputs[0].shape != after.inputs[0].shape:
@@ -134,15 +137,19 @@ def _is_same(evidence: Evidence, source: int, target: int) -> bool:
     if result is None or taken is None:
         return False
     names = ("min", "max", "mean", "l2_norm")
-    if not np.isfinite(evidence.column("l2_norm", taken)).any():  # of NaN alone nothing can be told
+    if not np.isfinite(evidence.column("l2_norm", taken)).any():  # all NaN, which would count as equal below
         return False
     return all(
         np.array_equal(evidence.column(name, result), evidence.column(name, taken), equal_nan=True) for name in names
     )
 
 
-def _wide(evidence: Evidence, chain: Sequence[int]) -> Iterator[list[int]]:
-    """The parts of a chain between bottlenecks, which are there on purpose: of few elements, for fewer weights."""
+def _between_bottlenecks(evidence: Evidence, chain: Sequence[int]) -> Iterator[list[int]]:
+    """The parts of a chain of calls between bottlenecks.
+
+    A bottleneck is a tensor with fewer elements than the input of the layer before it and the output of the layer after
+    it: two layers around one have fewer weights than a single one, on purpose.
+    """
     part = [chain[0]]
     for before, after in pairwise(chain):
         first, middle, last = _width(evidence, before, 0), _width(evidence, after, 0), _width(evidence, after, 1)
@@ -154,6 +161,6 @@ def _wide(evidence: Evidence, chain: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _width(evidence: Evidence, number: int, end: int) -> float:
-    """Elements of one sample that a call takes (0) or returns (1)."""
+    """The number of elements a sample of the first input (`end` 0) or output (`end` 1) of a call."""
     call = evidence.places.calls[number]
     return math.prod(size or 1 for size in (call.inputs, call.outputs)[end][0].shape[1:])
