@@ -1,8 +1,13 @@
-"""What the training loop does to gradients and weights: leaves gradients in place, clips, and decays."""
+"""Finds gradients that add up over steps, are cleared too early or clipped too much, and weights that decay too much.
+
+The evidence is what the live training recorded of each update: the gradients' norms before and after clipping, the
+parameters with gradients from before, and the groups of the optimizers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,56 +24,59 @@ from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
 Floats = npt.NDArray[np.float64]
 
 LEFTOVER_SHARE = 0.5
-"""Share of the recorded updates to which gradients from before the last one were added."""
+"""Least share of the recorded updates with gradients from before the last update, if the loop does not clear them."""
 
 CLIPPED = 0.05
-"""What remains of the gradient's norm after clipping, in the median."""
+"""Largest share of the gradient's norm that clipping leaves, in the median of the steps, if it clips too much."""
 
 CLIPPED_ADAPTIVE = 1e-3
-"""The same where all optimizers divide by the usual size of gradients, from below which on it is no recipe."""
+"""As `CLIPPED`, where all optimizers divide by the usual size of gradients: larger shares are in use on purpose."""
 
 ADAPTIVE = ("Adam", "Adamax", "Lion", "Muon", "RMSprop", "Adagrad", "Adadelta", "Adafactor", "LAMB", "Prodigy")
-"""Words of the names of such optimizers, as in `AdamW8bit` or `FusedAdam`."""
+"""Parts of the names of optimizers that divide by the usual size of gradients, as in `AdamW8bit` or `FusedAdam`."""
 
 CLIPPED_SHARE = 0.95
-"""Share of the recorded steps at which it is clipped at all."""
+"""Least share of the recorded steps at which gradients are clipped, or cleared, to be reported."""
 
 SAME_SHARE, OFTEN_WHOLE = 1e-3, 0.1
-"""How nearly the same share is left of gradients, and at which share of the steps, where they are only divided."""
+"""Gradients may be divided by a number at all steps. Then the share of the norm that is left at steps that are not
+clipped is the same, up to the first value; and the second value is the least share of such steps."""
 
 LEAST_CLIPPED = 4
+"""Fewest recorded steps at which gradients are clipped, or cleared, to be reported."""
 
 LEAST_GRADIENT = 1e-5
-"""Largest element of a gradient by which weights change, whatever the optimizer."""
+"""Largest element of a gradient from which on weights are seen to change by it, whatever the optimizer."""
 
 MOST_CLIPPED = 1e18
-"""Norms from about here on are infinite where they are computed in float32, as a limit over such a norm is zero."""
+"""Largest norm whose square is finite in float32. Clipping multiplies gradients with a larger one by zero."""
 
 TOLERANCE = 1e-3
-"""A norm that is smaller by less than this share is taken for rounding."""
+"""A norm that is smaller by less than this share is taken for rounding, not clipping."""
 
 DECAY_RATIO = 1.0
-"""Decay over gradient, in the median of the first quarter of the steps, or up to where the norm has shrunk, where the
-decay is added to the gradient."""
+"""Least ratio of decay to gradient that is too large, where the decay is added to the gradient: in the median of the
+first quarter of the steps, or of those up to where the weights have shrunk."""
 
 DECOUPLED_RATIO = 0.5
-"""Decay over what a step changes, likewise, where the decay is applied to the weights."""
+"""Least ratio of decay to update that is too large, where the decay is applied to the weights; at the same steps."""
 
 DECAYED = 0.1
-"""Learning rate times weight decay: the share of the weights that a decoupled decay takes at each update."""
+"""Least learning rate times weight decay that is too large: the share of the weights that a decoupled decay takes at
+each update."""
 
 SHRUNK = 0.8
-"""The norm of the weights at the end over that at the beginning, at most."""
+"""Largest norm of the weights at the end, over that at the beginning, of weights that have shrunk."""
 
 
 def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
     """Gradients of one step are added to those of the steps before."""
-    known = rows_with(evidence, lambda one: one.leftover is not None)
+    known = rows_with(evidence, lambda facts: facts.leftover is not None)
     rows = [row for row in known if facts_at(evidence, row).leftover]
     if not rows or len(rows) < LEFTOVER_SHARE * len(known):
         return
     names = facts_at(evidence, rows[-1]).leftover or ()
-    held = {name for one in facts_at(evidence, rows[-1]).groups for name in one.parameters}
+    held = {name for group in facts_at(evidence, rows[-1]).groups for name in group.parameters}
     module = None if held <= {*names} else module_around(names)
     whose = "All gradients are" if module is None else f"The gradients of {named(module)} are"
     yield finding(
@@ -86,9 +94,9 @@ def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
-    """Gradients come back, and are zero or gone when the optimizer steps."""
-    updates = {row for row, one in enumerate(evidence.facts) if one is not None and one.end == "update"}
-    known = [row for row in rows_with(evidence, lambda one: one.gradient_norm is not None) if row in updates]
+    """The backward passes leave gradients, and these are zero or gone when the optimizer steps."""
+    updates = {row for row, facts in enumerate(evidence.facts) if facts is not None and facts.end == "update"}
+    known = [row for row in rows_with(evidence, lambda facts: facts.gradient_norm is not None) if row in updates]
     rows = [row for row in known if _is_gone(facts_at(evidence, row))]
     if not known and all_unchanged(evidence):  # the optimizer had no gradient at any step
         rows = [row for row in rows_with(evidence, _is_stepped) if row in updates and _has_gradient(evidence, row)]
@@ -110,8 +118,8 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Finding]:
-    """Of several backward passes before an update, all but the last one are cleared."""
-    seen = {row: one.numbers for row, one in operations(evidence, "cleared") if row in updates}
+    """Report that the gradients of all backward passes before an update are cleared, but for those of the last one."""
+    seen = {row: cleared.numbers for row, cleared in operations(evidence, "cleared") if row in updates}
     rows = [row for row, (passes, cleared, *_) in seen.items() if cleared == passes - 1]
     if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(updates):
         return
@@ -130,31 +138,36 @@ def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Findi
 
 
 def _is_gone(facts: TrainingFacts) -> bool:
-    """Whether a gradient was there, and none is left. One whose square is not finite is clipped to nothing, too."""
+    """Whether the backward passes of a step left a gradient, and none is left when the optimizer steps.
+
+    Gradients with an infinite square do not count: clipping makes zeros of them.
+    """
     return 0 < (facts.gradient_norm or 0) < MOST_CLIPPED and facts.clipped_norm == 0
 
 
 def _is_stepped(facts: TrainingFacts) -> bool:
+    """Whether an optimizer with a learning rate other than zero steps parameters of the model."""
     return any(group.parameters and group.learning_rate for group in facts.groups)
 
 
 def _has_gradient(evidence: Evidence, row: int) -> bool:
-    """Whether there was one, and not only so small that no update of it shows."""
+    """Whether any parameter has a gradient at a row that is large enough for its update to show."""
     return bool(np.nanmax(evidence.peaks[row, evidence.of_kind("grad", "param")], initial=0) > LEAST_GRADIENT)
 
 
 def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     """Clipping takes away nearly all of the gradient, at nearly every step."""
-    rows = rows_with(evidence, lambda one: bool(one.gradient_norm) and one.clipped_norm is not None)
+    rows = rows_with(evidence, lambda facts: bool(facts.gradient_norm) and facts.clipped_norm is not None)
     if len(rows) < LEAST_CLIPPED:
         return
-    norms = [(one.gradient_norm or 1, one.clipped_norm or 0) for one in (facts_at(evidence, row) for row in rows)]
+    known = [facts_at(evidence, row) for row in rows]
+    norms = [(facts.gradient_norm or 1, facts.clipped_norm or 0) for facts in known]
     before, after = np.array(norms, dtype=np.float64).T
     remains = _without_factor(np.where(np.isfinite(after / before), after / before, 1.0), before)
     is_clipped = remains < 1 - TOLERANCE
     if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
         return
-    clipped, is_divided = float(np.median(after)), all(_is_adaptive(facts_at(evidence, row)) for row in rows)
+    clipped, is_divided = float(np.median(after)), all(map(_is_adaptive, known))
     yield finding(
         evidence,
         "clipping-always",
@@ -164,30 +177,27 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
         text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
-        advice=f"{_scaled([facts_at(evidence, row) for row in rows])}Raise the limit, from about {clipped:.2g} to the "
-        "gradient's usual norm, or lower the learning rate instead. If the gradients are larger than they should be, "
-        "find out why.",
+        advice=f"{_advice_on_scaler(known)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or "
+        "lower the learning rate instead. If the gradients are larger than they should be, find out why.",
     )
 
 
 def _without_factor(remains: Floats, before: Floats) -> Floats:
-    """What clipping leaves, if the gradients are also divided by a number, as where the loss was multiplied by it.
+    """The shares of the norms `before` that clipping leaves, `[steps]`, without what else divides the gradients.
 
-    At the steps that are not clipped, the same share is left of gradients of different lengths.
+    `remains` are the shares that are left at the update. Where a loop multiplies the loss by a number, and divides the
+    gradients by it, the same largest share is left at all steps that are not clipped, however long the gradients are.
     """
     most = remains.max()
-    is_whole = np.abs(remains - most) <= SAME_SHARE * most
-    varies = before[is_whole].max() > (1 + 10 * SAME_SHARE) * before[is_whole].min()
-    return (
-        remains / most
-        if most > 0 and varies and is_whole.sum() >= LEAST_CLIPPED and is_whole.mean() > OFTEN_WHOLE
-        else remains
-    )
+    is_unclipped = np.abs(remains - most) <= SAME_SHARE * most
+    varies = before[is_unclipped].max() > (1 + 10 * SAME_SHARE) * before[is_unclipped].min()
+    is_often = is_unclipped.sum() >= LEAST_CLIPPED and is_unclipped.mean() > OFTEN_WHOLE
+    return remains / most if most > 0 and varies and is_often else remains
 
 
-def _scaled(known: Sequence[TrainingFacts]) -> str:
-    """What to do first under a GradScaler whose scale is larger than what is left of the gradient says."""
-    scales = [one.loss_scale for one in known if one.loss_scale is not None and one.loss_scale > 1]
+def _advice_on_scaler(known: Sequence[TrainingFacts]) -> str:
+    """What to check first where a `GradScaler` has a scale above 1; empty without one."""
+    scales = [facts.loss_scale for facts in known if facts.loss_scale is not None and facts.loss_scale > 1]
     if not scales:
         return ""
     return (
@@ -204,6 +214,7 @@ _DIVIDED = (
 
 
 def _is_adaptive(facts: TrainingFacts) -> bool:
+    """Whether all optimizers of an update divide by the usual size of gradients, by their names."""
     names = {group.optimizer.lower() for group in facts.groups}
     return bool(names) and all(any(word.lower() in name for word in ADAPTIVE) for name in names)
 
@@ -211,57 +222,79 @@ def _is_adaptive(facts: TrainingFacts) -> bool:
 def weight_decay_dominates(evidence: Evidence) -> Iterator[Finding]:
     """The weights shrink by weight decay more than the gradient moves them, from the beginning."""
     yield from penalty_dominates(evidence)
-    rows = rows_with(evidence, lambda one: any(group.weight_decay for group in one.groups))
+    rows = rows_with(evidence, lambda facts: any(group.weight_decay for group in facts.groups))
     if len(rows) < LEAST_ROWS:
         return
-    pairs = [(row, *_decay(evidence, row)) for row in rows]
-    told = [(row, ratio, limit, norm) for row, ratio, limit, norm in pairs if np.isfinite(ratio)]
-    early = told[: max(LEAST_ROWS, min(len(told) // 4, _until_shrunk([one[3] for one in told])))]
-    if len(told) < LEAST_ROWS:
+    every = [(row, _decay(evidence, row)) for row in rows]
+    known = [(row, decay) for row, decay in every if np.isfinite(decay.ratio)]
+    decays = [decay for _, decay in known]
+    early = decays[: max(LEAST_ROWS, min(len(known) // 4, _until_shrunk([decay.norm for decay in decays])))]
+    if len(known) < LEAST_ROWS:
         return
-    ratio, limit = np.median([one[1] for one in early]), np.median([one[2] for one in early])
-    is_shrunk = told[-1][3] <= SHRUNK * told[0][3] and ratio >= limit
+    ratio, limit = np.median([decay.ratio for decay in early]), np.median([decay.limit for decay in early])
+    first, last = decays[0].norm, decays[-1].norm
+    is_shrunk = last <= SHRUNK * first and ratio >= limit
     if not is_shrunk and not _takes_a_tenth(facts_at(evidence, rows[0])):
         return
-    decay = max(group.weight_decay or 0 for group in facts_at(evidence, rows[0]).groups)
+    strongest = max(group.weight_decay or 0 for group in facts_at(evidence, rows[0]).groups)
     yield finding(
         evidence,
         "weight-decay-dominates",
         "warning",
         at=None,
-        rows=[one[0] for one in told if not is_shrunk or one[1] > limit],
-        numbers={"ratio": ratio, "weight_decay": decay, "norm_first": told[0][3], "norm_last": told[-1][3]},
-        text=f"At first, a weight decay of {decay:g} pulls the weights to zero {ratio:.2g} times as hard as the "
-        f"gradient moves them. Their norm was {told[0][3]:.3g} then, and is {told[-1][3]:.3g} at the end.",
+        rows=[row for row, decay in known if not is_shrunk or decay.ratio > limit],
+        numbers={"ratio": ratio, "weight_decay": strongest, "norm_first": first, "norm_last": last},
+        text=f"At first, a weight decay of {strongest:g} pulls the weights to zero {ratio:.2g} times as hard as the "
+        f"gradient moves them. Their norm was {first:.3g} then, and is {last:.3g} at the end.",
         advice="Lower `weight_decay`: 0.01 to 0.1 is usual with AdamW, 1e-4 with SGD and Adam.",
     )
 
 
 def _takes_a_tenth(facts: TrainingFacts) -> bool:
-    """Whether decay alone takes a tenth of the weights at each update: these only know the last few steps."""
+    """Whether decay takes a tenth of the weights of a group at each update: they only keep the last few updates."""
     return any(
-        one.is_decoupled and (one.learning_rate or 0) * (one.weight_decay or 0) >= DECAYED for one in facts.groups
+        group.is_decoupled and (group.learning_rate or 0) * (group.weight_decay or 0) >= DECAYED
+        for group in facts.groups
     )
 
 
 def _until_shrunk(norms: list[float]) -> int:
-    """The rows up to the first with a norm that has shrunk: later, what is left of the weights hardly decays."""
+    """How many norms there are up to the first that has shrunk. Weights that have shrunk hardly decay any more."""
     return next((row for row, norm in enumerate(norms) if norm < SHRUNK * norms[0]), len(norms)) + 1
 
 
-def _decay(evidence: Evidence, row: int) -> tuple[float, float, float]:
-    """Decay over gradient or step of the matrices that decay, its limit, and their norm, at one row."""
-    best = (float("nan"), DECAY_RATIO, float("nan"))
+class _Decay(NamedTuple):
+    """The weight decay of the matrices of a parameter group, at one step.
+
+    Attributes:
+        ratio: The norm of what decay takes, over that of the gradient or of the update; NaN if it is not known.
+        limit: The ratio from which on decay is too strong.
+        norm: The norm of the weights.
+    """
+
+    ratio: float
+    limit: float
+    norm: float
+
+
+def _decay(evidence: Evidence, row: int) -> _Decay:
+    """The decay at one row of the parameter group with the largest ratio, over its limit."""
+    strongest = _Decay(float("nan"), DECAY_RATIO, float("nan"))
     for group in facts_at(evidence, row).groups:
         if not group.weight_decay:
             continue
         found = _decay_of(evidence, row, group)
-        if not np.isfinite(best[0]) or found[0] / found[1] > best[0] / best[1]:
-            best = found
-    return best
+        if not np.isfinite(strongest.ratio) or found.ratio / found.limit > strongest.ratio / strongest.limit:
+            strongest = found
+    return strongest
 
 
-def _decay_of(evidence: Evidence, row: int, group: ParameterGroup) -> tuple[float, float, float]:
+def _decay_of(evidence: Evidence, row: int, group: ParameterGroup) -> _Decay:
+    """The decay of a parameter group at one row.
+
+    Where it is applied to the weights and the update is not recorded, each element is taken to move by the learning
+    rate, as Adam's do.
+    """
     norms: dict[str, list[float]] = {"value": [], "grad": [], "update": []}
     elements = 0.0
     for name in group.parameters:
@@ -276,7 +309,7 @@ def _decay_of(evidence: Evidence, row: int, group: ParameterGroup) -> tuple[floa
     weights, gradients, updates = (float(np.linalg.norm(norms[kind])) for kind in ("value", "grad", "update"))
     decay = (group.weight_decay or 0) * weights
     if not group.is_decoupled:
-        return decay / gradients if gradients > 0 else float("nan"), DECAY_RATIO, weights
+        return _Decay(decay / gradients if gradients > 0 else float("nan"), DECAY_RATIO, weights)
     if np.isfinite(updates) and updates > 0 and group.learning_rate:
-        return group.learning_rate * decay / updates, DECOUPLED_RATIO, weights
-    return decay / np.sqrt(elements) if elements else float("nan"), DECOUPLED_RATIO, weights  # steps of 1, as Adam's
+        return _Decay(group.learning_rate * decay / updates, DECOUPLED_RATIO, weights)
+    return _Decay(decay / np.sqrt(elements) if elements else float("nan"), DECOUPLED_RATIO, weights)
