@@ -1,4 +1,4 @@
-"""The loss, as the training loop logged it: it does not fall, or it rises again."""
+"""Finds a training loss that does not fall, or that rises again, by what the training loop logged."""
 
 from __future__ import annotations
 
@@ -19,60 +19,62 @@ Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
 LEAST_VALUES = 40
-"""Logged values from which on a loss can be said not to fall."""
+"""Fewest logged values of a loss that is said not to fall."""
 
 FELL, SURE = 0.05, 3.0
-"""A loss has fallen if its mean is by this share below that of its beginning, and by so many standard errors."""
+"""A loss has fallen if its mean over the second half is below that of its beginning by this share of the latter, and by
+so many standard errors."""
 
 SETTLED = 0.2
 """Share of the values, at the beginning, in which a network may only learn how frequent the answers are."""
 
 MOVED = 0.05
-"""Norms of all updates together, over those of the weights: of less, no fall can be expected."""
+"""Least sum of the norms of all updates, over the norm of the weights, of a network whose loss should fall."""
 
 CHANGED = 5e-3
-"""The same for the change of a matrix' norm over the whole run, where updates are not recorded."""
+"""Least change of the norm of any matrix over the whole run, as a share of it, of a network whose loss should fall,
+where updates are not recorded."""
 
 MAY_HAVE_FALLEN = 0.1
-"""A loss of which the noise leaves room for such a fall is not told."""
+"""A loss that may have fallen by this share, as far as its noise lets one see, is not said not to fall."""
 
 LEAST_TO_DIVERGE, LEAST_BEFORE_NAN = 10, 3
-"""Logged values from which on a loss can be said to rise; the second where NaN ends it."""
+"""Fewest logged values of a loss that is said to rise; and fewest where a value that is not finite ends it."""
 
 RISEN = 0.5
-"""A loss diverges if at the end it is so many times its beginning above its best."""
+"""Least rise of a diverging loss from its lowest to its end, over its beginning or its fall, whichever is larger."""
 
-LOST = 0.75
-"""Or if it has lost this share of what it had gained, which was `GAINED` times its noise."""
-
-GAINED = 10.0
+LOST, GAINED = 0.75, 10.0
+"""A loss also diverges if it has lost this share of its fall, and that was so many times its noise."""
 
 ABOVE_NOISE = 6.0
-
+"""Least rise of a diverging loss, over its noise."""
 
 SOLVED = 0.01
-"""Share of the loss at first that is left of it at the end if the network has learned what there is."""
-
+"""Largest loss at the end, over that at first, of a network that has learned all there is."""
 
 KNOWN = 0.8
-"""Share of the cross entropy of equal logits, below which a network that begins there was trained before."""
+"""Largest cross entropy at first, over that of equal logits, of a network that was trained before."""
 
 AT_CHANCE = 0.02
 """How far from the cross entropy of equal logits a loss is, as a share of it, that has come to it."""
 
 CANCELS = 1e-3
-"""The largest sum of gradients over the classes, over the largest gradient, that is rounding."""
+"""Largest sum of gradients over the classes, over the largest gradient, that is rounding of zero."""
+
+_NORMAL = 1.4826
+"""The standard deviation of a normal distribution, divided by its median absolute deviation."""
 
 
 class Loss(NamedTuple):
     """The logged values of the loss up to the first that is not finite.
 
     Attributes:
-        name: Of the scalar.
-        steps: `[n]`.
-        values: `[n]`, finite.
-        noise: Standard deviation of a value around its neighbours.
-        ends_bad: A value that is not finite comes next.
+        name: The name of the scalar.
+        steps: The step of each value, ascending, `[n]`.
+        values: The values, `[n]`, finite.
+        noise: Standard deviation of a value around its neighbours, in the units of the loss.
+        ends_bad: Whether a value that is not finite comes next, or NaN or infinity in the model.
     """
 
     name: str
@@ -83,7 +85,7 @@ class Loss(NamedTuple):
 
 
 def is_solved(evidence: Evidence) -> bool:
-    """Whether the loss has come near zero and stays there: a network that has learned all may well saturate."""
+    """Whether the loss has come near zero and stays there. Activations of such a network may well saturate."""
     loss = judged(evidence)
     if loss is None or loss.ends_bad or len(loss.values) < LEAST_TO_DIVERGE:
         return False
@@ -92,7 +94,7 @@ def is_solved(evidence: Evidence) -> bool:
 
 
 def judged(evidence: Evidence) -> Loss | None:
-    """The loss, if there is one that should fall."""
+    """The logged loss up to the first value that is not finite; None if there is none, or if it need not fall."""
     found = the_loss(evidence.scalars)
     if found is None or not len(found) or need_not_fall(evidence):
         return None
@@ -108,7 +110,8 @@ def noise_of(values: Floats) -> float:
     if len(values) < LEAST_BEFORE_NAN:
         return 0.0
     changes = np.diff(values)
-    return float(1.4826 / np.sqrt(2) * np.median(np.abs(changes - np.median(changes))))
+    # A difference of two values has twice the variance of one.
+    return float(_NORMAL / np.sqrt(2) * np.median(np.abs(changes - np.median(changes))))
 
 
 def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
@@ -119,7 +122,7 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
         return
     values, knows = loss.values, _knows_answers(evidence, loss)
     first, late = float(values[: _windows(loss)[-1]].mean()), float(values[len(values) // 2 :].mean())
-    yield _told(
+    yield _report(
         loss,
         "loss-not-falling",
         "info" if knows else "warning",
@@ -137,9 +140,10 @@ _KNOWS = " It began better than chance, as a network that is fine-tuned does."
 
 
 def _knows_answers(evidence: Evidence, loss: Loss) -> bool:
-    """Whether a cross entropy began far below that of equal logits, as of a network that was trained before.
+    """Whether a cross entropy began far below that of equal logits, as that of a network that was trained before.
 
-    Its gradients sum to zero over the classes.
+    A loss is taken for a cross entropy if its gradients sum to zero over the second or the last dimension of the
+    output, which then is that of the classes.
     """
     chance = _of_equal_logits(evidence)
     return chance is not None and float(loss.values[:LEAST_BEFORE_NAN].mean()) < KNOWN * chance
@@ -184,12 +188,12 @@ def is_flat(loss: Loss) -> bool:
 
 
 def _windows(loss: Loss) -> list[int]:
-    """The lengths of the beginnings that the second half is compared with."""
+    """The numbers of values at the beginning whose means the second half is compared with, ascending."""
     return sorted({3, 10, 30, len(loss.values) // 15})
 
 
 def _has_moved(evidence: Evidence) -> bool:
-    """Whether the updates together come to some share of the weights; without them, whether its norms change."""
+    """Whether all updates together come to some share of the weights; without updates, whether any norm changes."""
     ratios = measured_ratios(evidence)
     known = ratios[np.isfinite(ratios)]
     steps = float(evidence.steps[-1] - evidence.steps[0] + 1)
@@ -200,23 +204,24 @@ def _has_moved(evidence: Evidence) -> bool:
 
 
 def _is_from_the_start(loss: Loss) -> bool:
-    """Whether the loss was logged from the beginning: of a resumed training it has fallen before."""
+    """Whether the loss was logged from the beginning. That of a resumed training may have fallen before."""
     every = float(np.median(np.diff(loss.steps)))
     return float(loss.steps[0]) <= 2 * every
 
 
 def _fell(loss: Loss, window: int, late: float) -> bool:
+    """Whether `late`, the mean of the second half, is below that of the first `window` values by more than noise."""
     first = float(loss.values[:window].mean())
     error = loss.noise * np.sqrt(1 / window + 2 / len(loss.values))
     return bool(first - late > max(FELL * first, SURE * error))
 
 
 def _falls(loss: Loss) -> bool:
-    """Whether the loss has a downward trend after its beginning, however slow."""
+    """Whether the loss has a downward trend after its beginning, however slow: its slope is surely below zero."""
     values = loss.values[int(SETTLED * len(loss.values)) :]
-    numbers = np.arange(len(values)) - (len(values) - 1) / 2
-    slope = float((numbers * values).sum() / (numbers**2).sum())
-    return bool(slope < -SURE * loss.noise / np.sqrt((numbers**2).sum()))
+    times = np.arange(len(values)) - (len(values) - 1) / 2
+    slope = float((times * values).sum() / (times**2).sum())
+    return bool(slope < -SURE * loss.noise / np.sqrt((times**2).sum()))
 
 
 def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
@@ -225,10 +230,11 @@ def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     if loss is None or not rises(loss) or _is_maximised(loss):
         return
     base, best, late = _levels(loss)
-    rows = np.flatnonzero(loss.values > (best + late) / 2)
-    breaks = np.flatnonzero(loss.values <= (best + late) / 2)
-    since = int(breaks[-1]) + 1 if len(breaks) and breaks[-1] + 1 < len(loss.values) else int(rows[0])
-    yield _told(
+    is_high = loss.values > (best + late) / 2
+    low = np.flatnonzero(~is_high)
+    is_high_at_end = len(low) > 0 and low[-1] + 1 < len(loss.values)
+    since = int(low[-1]) + 1 if is_high_at_end else int(np.flatnonzero(is_high)[0])
+    yield _report(
         loss,
         "loss-diverging",
         "error" if loss.ends_bad else "warning",
@@ -256,13 +262,13 @@ def rises(loss: Loss) -> bool:
 
 
 def _is_maximised(loss: Loss) -> bool:
-    """Whether it is an objective that is to rise, such as a mean logarithm of likelihoods: negative, never lower."""
+    """Whether it is an objective that should rise, as a mean log-likelihood: negative, and never below its start."""
     base, best, _ = _levels(loss)
     return bool(loss.values.max() < 0 and base - best <= ABOVE_NOISE * loss.noise)
 
 
 def _levels(loss: Loss) -> tuple[float, float, float]:
-    """The loss at first, at best and at the end, each a median of several values."""
+    """The loss at first, at its lowest and at the end, each as a median of several values if there are enough."""
     values, count = loss.values, len(loss.values)
     if count < LEAST_TO_DIVERGE:
         return float(values[0]), float(values.min()), float(values[-1])
@@ -273,7 +279,7 @@ def _levels(loss: Loss) -> tuple[float, float, float]:
     return float(np.median(values[: max(3, count // 50)])), best, float(np.median(values[-last:]))
 
 
-def _told(
+def _report(
     loss: Loss,
     kind: str,
     severity: Severity,
@@ -283,6 +289,7 @@ def _told(
     text: str,
     advice: str,
 ) -> Finding:
+    """A finding of the whole run, from the logged value `since` to the last one."""
     return Finding(
         kind=kind,
         severity=severity,

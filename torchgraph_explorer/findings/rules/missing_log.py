@@ -1,4 +1,7 @@
-"""A loss that takes the probabilities of logits for their logarithms: `nll_loss(softmax(logits))`."""
+"""Finds a loss that takes probabilities for their logarithms: `nll_loss(softmax(logits))`, or `kl_div` of a softmax.
+
+The evidence is the logged loss, which is negative, and the gradients at the model's output.
+"""
 
 from __future__ import annotations
 
@@ -23,53 +26,56 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 from torchgraph_explorer.findings.rules.softmax import softmax_before_loss
 
 LEAST_CLASSES = 3
+"""Fewest classes of an output that is looked at."""
 
 EXACT = 2e-3
-"""How near the logged loss comes to that of such a divergence, and how far targets may be below zero."""
+"""Largest relative difference between the logged loss and that of a divergence; and how far below zero rounding may put
+a target."""
 
 
 def taken_for_others(evidence: Evidence) -> Iterator[Finding]:
-    """The loss takes probabilities for logits or logarithms, at the model's outputs or within the loss."""
+    """The loss takes probabilities for logits or for their logarithms, at the model's outputs or within the loss."""
     yield from softmax_before_loss(evidence)
     found = [*logarithm_missing(evidence)]
     yield from found or divergence_of_probabilities(evidence)
 
 
 def logarithm_missing(evidence: Evidence) -> Iterator[Finding]:
-    """The logged loss is minus the probability of the right class, and the gradients at the logits are those of it.
+    """The logged loss is minus the probability of the right class, and the gradients at the logits fit.
 
-    It begins as minus one over the number of classes, and does not get below minus one. The gradient of a probability p
-    is p times that of its logarithm: at first it is shorter than that of a cross entropy by the number of classes, and
-    never longer than p (1 - p) times the root of two.
+    Such a loss begins as minus one over the number of classes, and does not get below minus one. The gradient of a
+    probability p is p times that of its logarithm: at first it is shorter than that of a cross entropy by a factor of
+    the number of classes, and its norm is at most `sqrt(2) * p * (1 - p)`.
     """
     loss = judged(evidence)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or loss.values.min() < -1 - EQUAL:
         return
-    for one, info, column, norms in trained_outputs(evidence):
+    for series, info, column, norms in trained_outputs(evidence):
         if is_softmax(evidence, column, info):
             continue
         _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
         lengths = (evidence.column("mean", norms) * samples_of(evidence, info, column))[rows].astype(np.float64)
         known = np.isfinite(lengths)
-        rows, lengths, found = rows[known], lengths[known], -loss.values[values[known]]
+        rows, lengths, probabilities = rows[known], lengths[known], -loss.values[values[known]]
         if len(rows) < LEAST_ROWS:
             continue
         for classes, positions in classes_and_positions(info):
             scaled = lengths * math.sqrt(positions)
             expected = math.sqrt(1 - 1 / classes) / classes
-            begins_so = abs(found[0] * classes - 1) < AS_EXPECTED and abs(scaled[0] / expected - 1) < 2 * AS_EXPECTED
-            most = found * np.maximum(1 - found, EQUAL) * math.sqrt(2) * (1 + AS_EXPECTED)
-            if classes >= LEAST_CLASSES and begins_so and (scaled < most).all():
+            begins_equal = abs(probabilities[0] * classes - 1) < AS_EXPECTED
+            is_short = abs(scaled[0] / expected - 1) < 2 * AS_EXPECTED
+            most = probabilities * np.maximum(1 - probabilities, EQUAL) * math.sqrt(2) * (1 + AS_EXPECTED)
+            if classes >= LEAST_CLASSES and begins_equal and is_short and (scaled < most).all():
                 yield finding(
                     evidence,
                     "softmax-before-loss",
                     "warning",
-                    at=one,
+                    at=series,
                     rows=rows,
                     numbers={"steps": len(rows), "classes": classes},
                     text="The loss is minus the probability of the right class, not minus its logarithm: it begins as "
-                    f"{-found[0]:.3g}, with {classes} classes, and its gradients are short. The samples that are "
-                    "answered most wrongly teach the model least.",
+                    f"{-probabilities[0]:.3g}, with {classes} classes, and its gradients are short. The samples that "
+                    "are answered most wrongly teach the model least.",
                     advice="Hand the logits to `cross_entropy`, or use `log_softmax` instead of `softmax` before "
                     "`nll_loss` or `kl_div`.",
                 )
@@ -77,9 +83,9 @@ def logarithm_missing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def divergence_of_probabilities(evidence: Evidence) -> Iterator[Finding]:
-    """The logged loss is `kl_div` of a softmax where its logarithm is wanted, by what its gradients say of the targets.
+    """The logged loss is `kl_div` of probabilities where it takes their logarithms, as it is negative.
 
-    Such a loss is negative where a divergence cannot be.
+    The live training computed its value for each reduction of `kl_div`, from the targets that the gradients tell.
     """
     loss = judged(evidence)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.min() >= 0:
@@ -89,9 +95,12 @@ def divergence_of_probabilities(evidence: Evidence) -> Iterator[Finding]:
     seen = [(row, numbers) for row, numbers in seen if int(evidence.steps[row]) in known]
     if len(seen) < LEAST_ROWS:
         return
-    for reduction in range(0, 6, 2):
+    for reduction in range(0, 6, 2):  # sum, mean over the samples, mean over all elements: each with its value first
         values = [(known[int(evidence.steps[row])], *numbers[reduction : reduction + 2]) for row, numbers in seen]
-        if all(abs(value - one) < EXACT * abs(value) and least > -EXACT for value, one, least in values):
+        if all(
+            abs(logged - expected) < EXACT * abs(logged) and least_target > -EXACT
+            for logged, expected, least_target in values
+        ):
             yield finding(
                 evidence,
                 "softmax-before-loss",

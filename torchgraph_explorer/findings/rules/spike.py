@@ -1,4 +1,7 @@
-"""A loss that jumps, and what moved before it."""
+"""Finds a loss that jumps and comes back, and what moved before it.
+
+The evidence is the logged loss, and the norms of all series at the recorded steps before the jump.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +20,47 @@ from torchgraph_explorer.schema import Series
 Floats = npt.NDArray[np.float64]
 
 PAST = 20
-"""Values before each that it is compared with."""
+"""Number of values before each one that it is compared with."""
 
 JUMP = 10.0
-"""Standard deviations of the loss' own noise, of its logarithm, that a spike stands above the values before."""
+"""Least height of a spike above the values before, of the loss' logarithm, in standard deviations of its noise over the
+whole run."""
 
 JUMP_OF_PAST = 6.0
-"""The same of the noise of the values before it: it grows where a loss falls, most of all with small batches."""
+"""Least height likewise, in standard deviations of the noise of the values before it. The noise of the logarithm grows
+as a loss falls, most of all with small batches."""
 
 OF_BEGINNING = 0.25
-"""Share of the loss at the beginning that a spike stands above the values before, at least."""
+"""Least height of a spike above the values before, over the loss at the beginning."""
 
 MOST_SPIKES = 0.05
-"""Share of the values from which on spikes are this loss' way of being."""
+"""Largest share of the values that are spikes: a loss with more of them is just noisy."""
 
 FEW = 0.5
-"""Share of the usual samples of a batch below which its loss may be far from the others by chance."""
+"""Largest number of samples, over the usual one, of a batch whose loss may be far from the others by chance."""
 
 RARE = 2.0
-"""Times the loss at first that a single value comes to where several samples of a batch are of a rare class."""
+"""Largest single value, over the loss at first, of a batch with several samples of a rare class."""
 
 MOVED = 8.0
-"""Standard deviations of a series' own past that count as a move."""
+"""Least change of a series' norm that counts as a move, in standard deviations of its own past."""
 
 LOOKED_BACK = 5
-"""Recorded steps before the spike at which something may have moved."""
+"""Number of recorded steps, up to that of the spike, at which series are looked at."""
+
+_NORMAL = 1.4826
+"""The standard deviation of a normal distribution, divided by its median absolute deviation."""
 
 
 class _Mover(NamedTuple):
-    """A series that moved: before which others, and when."""
+    """A series that moved before a spike.
+
+    Attributes:
+        rank: The order in which series moved: by row, then by the order of a training step.
+        series: The series.
+        row: The row at which it moved.
+        times: By how many standard deviations of its past its norm was above the usual one.
+    """
 
     rank: tuple[int, int, int]
     series: Series
@@ -64,13 +79,13 @@ def loss_spike(evidence: Evidence) -> Iterator[Finding]:
     first = int(spikes[0])
     before = float(np.median(loss.values[first - PAST : first]))
     mover = _mover(evidence, int(loss.steps[first]))
-    moved = _is_of_update(mover)
+    at = None if mover is None or _is_of_update(mover) else mover.series
     yield Finding(
         kind="loss-spike",
         severity="warning",
-        module=None if mover is None or moved else mover.series.module,
-        call=None if mover is None or moved else mover.series.call,
-        path=None if mover is None or moved else mover.series.path,
+        module=None if at is None else at.module,
+        call=None if at is None else at.call,
+        path=None if at is None else at.path,
         step=int(loss.steps[first]),
         last_step=int(loss.steps[spikes[-1]]),
         evidence={"value": float(loss.values[first]), "before": before, "spikes": float(len(spikes))}
@@ -83,11 +98,15 @@ def loss_spike(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _others(count: int) -> str:
+    """The clause that there are more spikes; empty if there is only one."""
     return f", and again {count - 1} time{'s' * (count > 2)} later" if count > 1 else ""
 
 
 def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
-    """Where the loss jumps: far above the median of the values before it, in its logarithm, beyond its noise."""
+    """The indices of values that jump far above the median of those before and beyond the noise, and come back.
+
+    Of several spikes within `PAST` values, the first counts. Empty if the loss is not always positive.
+    """
     values = loss.values
     if len(values) <= PAST or values.min() <= 0:
         return np.zeros(0, np.intp)
@@ -95,8 +114,8 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
     past = np.lib.stride_tricks.sliding_window_view(logs, PAST)[:-1]
     usual = np.median(past, axis=1)
     above = logs[PAST:] - usual
-    noise = 1.4826 * float(np.median(np.abs(above - np.median(above))))
-    noise_before = 1.4826 * np.median(np.abs(past - usual[:, None]), axis=1)
+    noise = _NORMAL * float(np.median(np.abs(above - np.median(above))))
+    noise_before = _NORMAL * np.median(np.abs(past - usual[:, None]), axis=1)
     least = np.maximum(max(JUMP * noise, np.log(2)), JUMP_OF_PAST * noise_before)
     height = values[PAST:] - np.exp(usual)
     base = float(np.median(values[:3]))
@@ -104,49 +123,51 @@ def _spikes(loss: Loss) -> npt.NDArray[np.intp]:
     if np.count_nonzero(np.diff(found) > 1) > MOST_SPIKES * len(values):
         return np.zeros(0, np.intp)  # up and down all the time, as where a rare class is in few of the batches
     begins = np.append(True, np.diff(found) > PAST) if len(found) else np.zeros(0, bool)
-    starts = [one for one in found[begins].tolist() if _comes_back(values, one)]
+    starts = [start for start in found[begins].tolist() if _comes_back(values, start)]
     return np.array(starts, dtype=np.intp)
 
 
 def _are_of_few(evidence: Evidence, loss: Loss, spikes: npt.NDArray[np.intp]) -> Flags:
-    """Which spikes are of a batch of few samples, as the last one of an epoch is: its loss has more noise.
+    """Which spikes are those of a batch of few samples, as the last one of an epoch, or of one with a rare class.
 
-    How many there are is known at recorded steps. A single value that is no larger than the loss was at first may be of
-    such a batch, or of one with a rare class; so may one of up to `RARE` times that, if no value moved before it.
+    The number of samples is known at recorded steps. Without it, a spike of a single value is taken for such a one if
+    it is below the loss at first; or below `RARE` times that, if no data, parameter or output moved before it.
     """
     sizes = {
-        int(step): one.batch_size
-        for step, one in zip(evidence.steps, evidence.training, strict=True)
-        if one is not None and one.batch_size is not None
+        int(step): facts.batch_size
+        for step, facts in zip(evidence.steps, evidence.training, strict=True)
+        if facts is not None and facts.batch_size is not None
     }
     usual, begin = float(np.median([*sizes.values()] or [0])), float(np.median(loss.values[:3]))
     found = []
     for at in spikes.tolist():
-        size = sizes.get(int(loss.steps[at]))
+        step, value = int(loss.steps[at]), loss.values[at]
+        size = sizes.get(step)
         before = float(np.median(loss.values[at - PAST : at]))
-        is_single = at + 1 < len(loss.values) and loss.values[at + 1] ** 2 < before * loss.values[at]
-        is_rare = loss.values[at] < begin or (
-            loss.values[at] < RARE * begin and not _values_moved(evidence, int(loss.steps[at]))
-        )
+        is_single = at + 1 < len(loss.values) and loss.values[at + 1] ** 2 < before * value
+        is_rare = value < begin or (value < RARE * begin and not _values_moved(evidence, step))
         found.append((size is not None and size < FEW * usual) or bool(is_single and is_rare))
     return np.array(found, np.bool_)
 
 
 def _values_moved(evidence: Evidence, step: int) -> bool:
-    """Whether data, parameters or outputs moved up to `step`, and not only the gradients of a loss that is large."""
+    """Whether the first to move, up to `step`, was data, a parameter or an output, and not a gradient or update."""
     mover = _mover(evidence, step)
     return mover is not None and mover.series.kind == "value"
 
 
 def _comes_back(values: Floats, spike: int) -> bool:
-    """Whether most later values are nearer to those before; else it is no spike, but the beginning of another level."""
+    """Whether most values after a spike are nearer to those before it; else the loss has moved to another level."""
     before = float(np.median(values[spike - PAST : spike]))
     after = values[spike + 1 :]
     return not len(after) or float(np.median(after)) < (before + values[spike]) / 2
 
 
 def _mover(evidence: Evidence, step: int) -> _Mover | None:
-    """The series that moved first: at the earliest step up to `step`, and there in the order of a training step."""
+    """The series that moved first in the last recorded steps up to `step`; None if none did, or they are too far apart.
+
+    Of those that moved at the same step, it is the first in the order of a training step.
+    """
     stop = int(np.searchsorted(evidence.steps, step, side="right"))
     start = max(stop - LOOKED_BACK, 0)
     if start < LOOKED_BACK or stop == start or int(evidence.steps[stop - 1]) < step - LOOKED_BACK:
@@ -154,28 +175,32 @@ def _mover(evidence: Evidence, step: int) -> _Mover | None:
     past = evidence.matrix("l2_norm")[max(start - 2 * PAST, 0) : start].astype(np.float64)
     with np.errstate(all="ignore"):
         usual = np.nanmedian(past, axis=0)
-        noise = 1.4826 * np.nanmedian(np.abs(past - usual), axis=0) + 1e-3 * np.abs(usual)
+        noise = _NORMAL * np.nanmedian(np.abs(past - usual), axis=0) + 1e-3 * np.abs(usual)
         times = (evidence.matrix("l2_norm")[start:stop] - usual) / noise
     movers = []
-    for row, series in zip(*np.nonzero(times > MOVED), strict=True):
-        one = evidence.series[int(series)]
-        if one.role == "edge":  # the tensors at its ends have moved, too
+    for row, column in zip(*np.nonzero(times > MOVED), strict=True):
+        series = evidence.series[int(column)]
+        if series.role == "edge":  # the tensors at its ends have moved, too
             continue
-        order = evidence.places.order(one.module, one.call)
-        movers.append(_Mover((int(row), *_phase(one, order)), one, start + int(row), float(times[row, series])))
-    return min(movers, key=lambda one: one.rank, default=None)
+        order = evidence.places.order(series.module, series.call)
+        rank = (int(row), *_phase(series, order))
+        movers.append(_Mover(rank, series, start + int(row), float(times[row, column])))
+    return min(movers, key=lambda mover: mover.rank, default=None)
 
 
 def _phase(series: Series, order: int) -> tuple[int, int]:
-    """The order of what happens in a step: data and parameters, outputs, gradients backwards, updates."""
+    """A key that sorts series by when a step computes them.
+
+    First come parameters, then inputs and outputs in the order of execution, then gradients backwards, then updates.
+    `order` is the place of the series' call in the order of execution.
+    """
     if series.kind == "value":
-        is_first = series.role != "output"
-        return (0 if series.role == "param" else 1), 2 * order + (not is_first)
+        return (0 if series.role == "param" else 1), 2 * order + (series.role == "output")
     return (2, -order) if series.kind in {"grad", "grad_norm"} else (3, 0)
 
 
-def _is_of_update(mover: _Mover | None) -> bool:
-    return mover is not None and mover.series.kind in {"update", "update_ratio", "optimizer_grad"}
+def _is_of_update(mover: _Mover) -> bool:
+    return mover.series.kind in {"update", "update_ratio", "optimizer_grad"}
 
 
 _KINDS = {
@@ -189,8 +214,9 @@ _KINDS = {
 
 
 def _what_moved(evidence: Evidence, mover: _Mover | None) -> str:
+    """The sentence about what moved first."""
     if mover is None:
         return "No recorded series moved before it."
-    one, step = mover.series, int(evidence.steps[mover.row])
-    what = f"{_KINDS[one.kind]} `{quoted(one.path)}` of {named(one.module)}"
+    series, step = mover.series, int(evidence.steps[mover.row])
+    what = f"{_KINDS[series.kind]} `{quoted(series.path)}` of {named(series.module)}"
     return f"{what}, at step {step}, by {mover.times:.2g} times its noise."
