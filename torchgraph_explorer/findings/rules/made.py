@@ -1,4 +1,4 @@
-"""Whether weights are as torch makes those of a new layer."""
+"""Tells whether weights still have the distribution that torch initialises those of a new layer with."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight
 
 _UNIFORM = np.sqrt(3) / 2
-"""Mean magnitude over standard deviation of numbers that are spread evenly around zero."""
+"""Mean magnitude over standard deviation of a uniform distribution around zero."""
 
 
 def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
-    """Whether the values are spread evenly over plus and minus one over the root of the inputs, as torch makes them.
+    """Whether the values are uniform from minus to plus `1 / sqrt(inputs)`, as torch initialises them.
 
-    They are looked at where the parameter was recorded the first time, the second, …; by default, the last time.
+    Args:
+        evidence: What was recorded.
+        weight: The parameter.
+        row: Which of the steps with the parameter is looked at: 0 is the first of them, -1 the last.
     """
     column = evidence.find(weight.module.name, None, "param", weight.info.path)
     inputs = np.prod([size or 1 for size in weight.info.shape[1:]])
@@ -25,21 +28,27 @@ def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
     spread, size, least, most, count = (float(evidence.column(name, column)[at]) for name in names)
     if not spread > 0:
         return False
+    # How far the shape of the distribution, and its standard deviation, are from those of the uniform one.
     uneven, off = abs(size / spread - _UNIFORM), abs(spread * np.sqrt(3 * inputs) - 1)
-    if uneven < 0.02 and off < 0.1:
+    if uneven < MOST_UNEVEN and off < MOST_OFF:
         return True
-    # Of few elements, this may be by chance. They are told by the largest one, which comes near the bound.
+    # Both vary by chance if there are few elements. Then the largest one has to come near the bound, too.
     edge = max(-least, most) * np.sqrt(inputs)
     is_near = count >= LEAST_DRAWN and 1 - 12 / count < edge < 1.005
     return bool(is_near and uneven < 0.9 / np.sqrt(count) and off < 1.4 / np.sqrt(count))
 
 
 def is_of_kind_made(evidence: Evidence, weight: Weight) -> bool:
-    """Whether torch makes the weights of such layers so."""
+    """Whether a parameter is of a layer whose weights torch initialises uniformly."""
     return evidence.places.class_of(weight.module.name) in _MADE_UNIFORM
 
 
+MOST_UNEVEN, MOST_OFF = 0.02, 0.1
+"""How far mean magnitude over standard deviation may be from that of a uniform distribution; and the standard deviation
+from the one that torch gives, as a share of it."""
+
 LEAST_DRAWN = 64
-"""Elements of a small matrix that tell how it was made."""
+"""Fewest elements of a small matrix that tell how it was initialised."""
 
 _MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
+"""Classes of layers whose weights torch initialises uniformly."""

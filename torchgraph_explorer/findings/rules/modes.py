@@ -1,4 +1,7 @@
-"""Training and eval mode: normalisations that do not normalise by the batch, and batches too small for them."""
+"""Finds models and batch normalisations that are trained in eval mode, and batches too small for these.
+
+The evidence is the mode of each module at each step, and the statistics of the normalisations' inputs and outputs.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Call
 
 HELD = 0.25
-"""Share of the recorded steps, up to the last one, at which the mode has to be so."""
+"""Least share of the recorded steps, up to the last one, that are in eval mode."""
 
 MISFIT = 3.0
-"""An output that is so many times larger or smaller than it would be if the running statistics fitted the data."""
+"""Least factor by which an output is larger or smaller than it would be if the running statistics fitted the data."""
 
 SAME, MOST_SLACK = 1e-3, 0.2
-"""Mean and standard deviation of in- and output are the same up to this share: nothing is normalised. Where the first
-updates have moved weight and bias from 1 and 0, up to what these can do, if that is much less than a normalisation."""
+"""Nothing is normalised if mean and standard deviation of input and output differ by less than the first, over the
+standard deviation of the input. The difference may be larger by what the weight and bias do whose first updates have
+moved them from 1 and 0, if that is much less than a normalisation would do, and than the second."""
 
 MANY_POSITIONS = 256
-"""Places of a single sample, as those of an image, that have statistics worth having."""
+"""Fewest places of a single sample, as those of an image, that give useful statistics."""
 
 _NORMALISATIONS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
 
@@ -58,30 +62,31 @@ def normalisation_in_eval(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_in_eval(evidence: Evidence, row: int, module: str) -> bool:
-    one = facts_at(evidence, row)
-    return (module in one.other_mode) is one.is_training
+    """Whether a module was in eval mode at a row: it has the model's mode, or the other one."""
+    facts = facts_at(evidence, row)
+    return (module in facts.other_mode) is facts.is_training
 
 
 def _is_trained(evidence: Evidence, module: str) -> bool:
-    """Whether its weight and bias are trained, or it has none, so that freezing cannot be meant by that."""
+    """Whether a normalisation has no parameters, or any that is trained: else it may be in eval mode on purpose."""
     params = evidence.places.modules[module].params
-    return not params or any(one.requires_grad for one in params)
+    return not params or any(info.requires_grad for info in params)
 
 
 def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
-    """How the running statistics do not fit the data; None if they do, or if it cannot be told."""
+    """Words for how the running statistics do not fit the data; None if they do, or if it is not known."""
     source, result = evidence.find(module, 0, "input", "input[0]"), evidence.find(module, 0, "output", "output")
     if source is None or result is None:
         return None
     means, spreads = evidence.matrix("mean"), evidence.matrix("std")
     first = rows[0]
     scale = abs(float(spreads[first, source])) or 1.0
-    change = [abs(float(each[first, result] - each[first, source])) / scale for each in (means, spreads)]
+    change = [abs(float(values[first, result] - values[first, source])) / scale for values in (means, spreads)]
     weight, bias = (evidence.find(module, None, "param", path) for path in ("weight", "bias"))
     center = abs(float(means[first, source]))
     slack = _moved(evidence, first, weight=weight, bias=bias) * (1 + (1 + center) / scale)
-    fitted = max(center, abs(scale - 1)) / scale  # by how much its output would differ from its input
-    if first == 0 and max(change) < SAME + slack and (slack < SAME or 2 * slack < min(fitted, MOST_SLACK)):
+    if_normalised = max(center, abs(scale - 1)) / scale  # by how much its output would differ from its input
+    if first == 0 and max(change) < SAME + slack and (slack < SAME or 2 * slack < min(if_normalised, MOST_SLACK)):
         return "these are still the initial ones, so nothing is normalised"
     expected = np.ones(len(rows))
     if weight is not None:
@@ -93,9 +98,11 @@ def _misfit(evidence: Evidence, module: str, rows: list[int]) -> str | None:
 
 
 def _moved(evidence: Evidence, row: int, *, weight: int | None, bias: int | None) -> float:
-    """By how much a weight differs from 1, or a bias from 0, at most: as a normalisation is made, or nearly so."""
-    ends = [(column, end) for column, end in ((weight, 1.0), (bias, 0.0)) if column is not None]
-    off = [abs(float(evidence.column(name, column)[row]) - end) for column, end in ends for name in ("min", "max")]
+    """The largest difference of an element of the weight from 1, or of the bias from 0, their initial values."""
+    initial = [(column, value) for column, value in ((weight, 1.0), (bias, 0.0)) if column is not None]
+    off = [
+        abs(float(evidence.column(name, column)[row]) - value) for column, value in initial for name in ("min", "max")
+    ]
     return max(off, default=0.0)
 
 
@@ -122,7 +129,7 @@ def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:
 
 def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
     """A batch normalisation in training mode gets single samples."""
-    known = rows_with(evidence, lambda one: one.batch_size is not None)
+    known = rows_with(evidence, lambda facts: facts.batch_size is not None)
     rows = [row for row in known if facts_at(evidence, row).batch_size == 1]
     if not rows or len(rows) < 0.5 * len(known):
         return
@@ -134,7 +141,11 @@ def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
         and _positions(call)
         and (seen := [row for row in rows if not _is_in_eval(evidence, row, call.module)])
     ]
-    small = [one for one in alone if _positions(evidence.places.calls[one[0]]) < MANY_POSITIONS]
+    small = [
+        (number, module, seen)
+        for number, module, seen in alone
+        if _positions(evidence.places.calls[number]) < MANY_POSITIONS
+    ]
     for number, module, seen in (small or alone)[:1]:
         yield finding(
             evidence,
@@ -151,6 +162,6 @@ def batch_of_one(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _positions(call: Call) -> int:
-    """Over how many places of its only sample a normalisation goes for each channel; 0 of several samples."""
+    """Over how many places of its only sample a normalisation goes for each channel; 0 if there are several samples."""
     shape = call.inputs[0].shape if call.inputs else ()
     return math.prod(size or 1 for size in shape[2:]) if shape[:1] == (1,) else 0

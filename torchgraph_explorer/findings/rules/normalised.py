@@ -1,4 +1,7 @@
-"""Vectors that are normalised over the samples of the batch, where over their own features was meant."""
+"""Finds vectors that are normalised over the samples of the batch, where over their own features was meant.
+
+The evidence is the l2 norm of the model's output: its square is the number of features, not of samples.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import TensorInfo
 
 LEAST_SAMPLES, LEAST_STEPS = 3, 4
+"""Fewest samples of each batch, and fewest recorded steps with the output."""
 
 EXACT = 1e-4
-"""By how much the squares of all elements may differ from one for each feature: that much is rounding."""
+"""Largest relative difference, which is rounding, of the sum of the squares of all elements from the number of
+features."""
 
 CENTRED = 1e-3
-"""The mean over the root mean square, below which features are standardised over the batch, which is common."""
+"""Largest mean over root mean square of features that are standardised over the batch, which is common and no fault."""
 
 
 def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The squares of the model's outputs sum to one over the samples, for each feature, at all steps."""
-    for one, info, column, _ in trained_outputs(evidence):
+    for series, info, column, _ in trained_outputs(evidence):
         rows = _rows_over_batch(evidence, column, info)
         if rows is None:
             continue
@@ -32,7 +37,7 @@ def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
             evidence,
             "normalised-over-batch",
             "warning",
-            at=one,
+            at=series,
             rows=rows,
             numbers={"samples": samples, "features": features},
             text=f"Each of the {features} features of the model's output has the norm 1 over the {samples:.0f} "
@@ -43,7 +48,11 @@ def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:
-    """The rows with the tensor, if each feature's squares sum to one over the samples at all of them; else None."""
+    """The rows with an output, if the squares of each feature sum to one over the samples at all of them; else None.
+
+    Only their sum over all features is known. So the samples must never be as many as another dimension, over which the
+    output may be normalised on purpose.
+    """
     features = sample_size(info)
     count, length, mean = (evidence.column(name, column).astype(np.float64) for name in ("count", "l2_norm", "mean"))
     rows = np.flatnonzero(np.isfinite(length))
@@ -52,5 +61,5 @@ def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows 
         return None
     is_one = np.abs(length[rows] ** 2 / features - 1) < EXACT
     is_centred = np.abs(mean[rows]) * np.sqrt(count[rows]) < CENTRED * length[rows]
-    is_as_long = np.isin(samples, [size for size in info.shape[1:] if size])  # may be over that dimension
-    return rows if is_one.all() and not is_centred.all() and not is_as_long.any() else None
+    is_ambiguous = np.isin(samples, [size for size in info.shape[1:] if size])
+    return rows if is_one.all() and not is_centred.all() and not is_ambiguous.any() else None
