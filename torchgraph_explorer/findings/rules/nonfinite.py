@@ -1,9 +1,13 @@
-"""NaN and infinity, with their origin."""
+"""Finds the first NaN or infinity, and where in the order of execution it came from.
+
+The evidence is which tensors of a step are not finite; or the logged loss, where all of the model's are finite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,14 +20,19 @@ from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import Series
 
 _MOST_ROWS = 256
-"""Steps that are looked at until one has NaN or infinity that should not be there."""
+"""Most steps with NaN or infinity that are looked at until one has some that should not be there."""
 
 LEAST_NEVER = 8
-"""Logged values of a loss, none of which is finite."""
+"""Fewest logged values of a loss that is never finite. Of fewer, it may only not have been known yet."""
 
+# Kinds of series that the forward pass, the backward pass and the update compute. `update_ratio` is left out: it is
+# infinite wherever a parameter is all zeros.
 _FORWARD = ("value",)
 _BACKWARD = ("grad", "grad_norm")
-_UPDATE = ("optimizer_grad", "update")  # the ratio is infinite wherever a parameter is all zeros
+_UPDATE = ("optimizer_grad", "update")
+
+_Place: TypeAlias = "tuple[str, int | None, str]"
+"""A module's name, which call of it (None for its parameters), and the role of its tensors there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +40,34 @@ class _Bad:
     """What is not finite at one step.
 
     Attributes:
-        series: All such series, by column.
-        values: Keys (module, call, role) of the values among them.
-        gradients: The same of gradients.
+        series: The columns of all series that are not finite.
+        values: The places of the values among them.
+        gradients: The places of the gradients among them.
     """
 
     series: frozenset[int]
-    values: frozenset[tuple[str, int | None, str]]
-    gradients: frozenset[tuple[str, int | None, str]]
+    values: frozenset[_Place]
+    gradients: frozenset[_Place]
 
 
 def nan(evidence: Evidence) -> Iterator[Finding]:
     """The first NaN or infinity: where in the order of execution it came from."""
     rows = np.flatnonzero(evidence.has_bad.any(axis=1))
-    of = traits(evidence.series)
+    of_series = traits(evidence.series)
     for row in rows[:_MOST_ROWS].tolist():
-        bad = _bad_at(evidence, row, of)
+        bad = _bad_at(evidence, row, of_series)
         if bad.series:
             seen = [row, *rows[rows > row].tolist()]
-            yield _bounded(evidence, row, _told(evidence, bad, seen))
+            yield _with_first_seen(evidence, row, _report(evidence, bad, seen))
             return
     yield from _in_loss(evidence)
 
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The logged loss is not finite now and then, and no tensor of the model: nothing of it comes back.
+    """Report a logged loss that is not finite at some steps, while all tensors of the model are finite.
 
-    A scaler finds such a loss, and skips the update. One that is not finite before any other value was only not known,
-    unless none ever is.
+    Under a `GradScaler` there is nothing to report: it skips such updates. Values before the first finite one do not
+    count, as the loop may not have known the loss yet; unless none ever is finite.
     """
     loss = the_loss(evidence.scalars)
     if loss is None or not np.isnan(evidence.scales).all() or not (evidence.left_scales == 1).all():
@@ -80,51 +89,55 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _bounded(evidence: Evidence, row: int, one: Finding) -> Finding:
-    """The same, with the step before `row` at which something was seen not to be finite, if that was not recorded."""
+def _with_first_seen(evidence: Evidence, row: int, at_row: Finding) -> Finding:
+    """The finding `at_row`, with the unrecorded step before it at which something was seen not to be finite, if any."""
     facts = evidence.training[row]
     seen = facts.not_finite if facts else None
     before = int(evidence.steps[row - 1]) if row else -1
-    if seen is None or not before < seen.step < one.step:
-        return one
-    one = with_origin(evidence, one, seen)
+    if seen is None or not before < seen.step < at_row.step:
+        return at_row
+    found = with_origin(evidence, at_row, seen)
     return replace(
-        one,
-        evidence={**one.evidence, "seen_at_step": float(seen.step), "last_finite_step": float(before)},
-        text=f"{one.text} {_words(seen.what)} was first seen not to be finite at step {seen.step}, which was not "
+        found,
+        evidence={**found.evidence, "seen_at_step": float(seen.step), "last_finite_step": float(before)},
+        text=f"{found.text} {_words(seen.what)} was first seen not to be finite at step {seen.step}, which was not "
         f"recorded" + (f"; step {before} was still finite." if row else "."),
     )
 
 
 def _words(what: str) -> str:
+    """How a sentence calls a `NotFinite.what`."""
     kind, _, name = what.partition(" ")
     known = {"output": "The model's output", "gradient": "A gradient that the optimizer got"}
     return f"The logged `{quoted(name)}`" if kind == "scalar" else known.get(kind, "A value")
 
 
-def _bad_at(evidence: Evidence, row: int, of: Traits) -> _Bad:
+def _bad_at(evidence: Evidence, row: int, of_series: Traits) -> _Bad:
+    """What is not finite at a row, and should be. Gradients of a step with a loss scale need not be."""
     there = np.flatnonzero(evidence.is_there[row])
-    found = there[are_nonfinite(there, evidence.statistics_at(row, there), of)]
+    found = there[are_nonfinite(there, evidence.statistics_at(row, there), of_series)]
     # A GradScaler finds infinite gradients now and then, and skips the update. That is how it works.
     ended = evidence.facts[row]
     is_scaled = not np.isnan(evidence.scales[row]) or (ended is not None and ended.end == "skipped")
     is_scaled = is_scaled or bool(evidence.left_scales[row] != 1)
     kinds = _FORWARD if is_scaled else (*_FORWARD, *_BACKWARD, *_UPDATE)
-    series = [evidence.series[one] for one in found.tolist()]
+    series = [evidence.series[column] for column in found.tolist()]
     return _Bad(
-        frozenset(one for one, of_it in zip(found.tolist(), series, strict=True) if of_it.kind in kinds),
+        frozenset(column for column, one in zip(found.tolist(), series, strict=True) if one.kind in kinds),
         frozenset((one.module, one.call, one.role) for one in series if one.kind in _FORWARD),
         frozenset((one.module, one.call, one.role) for one in series if one.kind in _BACKWARD and not is_scaled),
     )
 
 
-def _told(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+def _report(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    """The finding of what is not finite at the first of `rows`: parameters, values, gradients, or updates."""
+    series = [evidence.series[column] for column in bad.series]
     params = sorted(
-        (one for one in bad.series if evidence.series[one].role == "param" and evidence.series[one].kind == "value"),
-        key=lambda one: evidence.places.order(evidence.series[one].module),
+        (one for one in series if one.role == "param" and one.kind == "value"),
+        key=lambda one: evidence.places.order(one.module),
     )
     if params:
-        return _in_parameters(evidence, evidence.series[params[0]], rows, count=len(params))
+        return _in_parameters(evidence, params[0], rows, count=len(params))
     if bad.values:
         return _in_forward(evidence, bad, rows)
     if bad.gradients:
@@ -146,7 +159,7 @@ def _told(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
 def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count: int) -> Finding:
     row, step = rows[0], int(evidence.steps[rows[0]])
     before = int(evidence.steps[row - 1]) if row else None
-    when, advice = _how_it_became_so(before, step)
+    when, advice = _how_made_not_finite(before, step)
     if row and _has_no_epsilon(evidence, first):
         advice = f"{_NO_EPSILON} {advice}"
     return finding(
@@ -163,7 +176,7 @@ def _in_parameters(evidence: Evidence, first: Series, rows: list[int], *, count:
 
 
 _DIVIDING = ("adam", "rmsprop", "adagrad")
-"""In the names of optimizers that divide by the size of a gradient, and a small `eps`."""
+"""Parts of the names of optimizers that divide by the size of a gradient plus a small `eps`."""
 
 _NO_EPSILON = (
     "Keep the weights in float32, and use `torch.autocast`: in float16, the `eps` of 1e-8 that Adam adds is "
@@ -172,27 +185,36 @@ _NO_EPSILON = (
 
 
 def _has_no_epsilon(evidence: Evidence, parameter: Series) -> bool:
-    """Whether it is of float16, and its optimizer may divide by the size of its gradient."""
+    """Whether a parameter is of float16, where a small `eps` is zero, and an optimizer may divide by its gradient."""
     info = evidence.places.tensor(parameter)
-    names = {name.lower() for one in evidence.facts if one is not None for name in one.optimizers}
+    names = {name.lower() for facts in evidence.facts if facts is not None for name in facts.optimizers}
     return info is not None and info.dtype == "float16" and any(word in name for name in names for word in _DIVIDING)
 
 
-def _how_it_became_so(before: int | None, step: int) -> tuple[str, str]:
-    """What made a parameter not finite between the step recorded `before` and `step`, and what to do."""
-    begun = "Look at how the parameter is initialized, and at the checkpoint that is loaded."
-    update = "Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps before. "
-    update += "Log more often to see the step itself."
+def _how_made_not_finite(before: int | None, step: int) -> tuple[str, str]:
+    """What made a parameter not finite between `before`, the last recorded step, and `step`; and the advice.
+
+    `before` is None if `step` is the first one that was recorded.
+    """
+    check_start = "Look at how the parameter is initialized, and at the checkpoint that is loaded."
+    check_update = (
+        "Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps before. "
+        "Log more often to see the step itself."
+    )
     if before is None and step == 0:
-        return "The initialization or a loaded checkpoint made it so", begun
+        return "The initialization or a loaded checkpoint made it so", check_start
     if before is None:
-        return "No earlier step was recorded: it began so, or an update made it so", f"{begun} {update}"
+        return "No earlier step was recorded: it began so, or an update made it so", f"{check_start} {check_update}"
     if before == step - 1:
-        return f"The update after step {before} made it so", update
-    return "An update before it made it so", update
+        return f"The update after step {before} made it so", check_update
+    return "An update before it made it so", check_update
 
 
 def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    """The finding of values that are not finite while all parameters are.
+
+    It is at the first call that gives such values from finite ones, and has no other such call inside.
+    """
     places = evidence.places
     made = [
         number
@@ -223,16 +245,16 @@ def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
 
 
 def _has_unseen_weights(evidence: Evidence, module: str, row: int) -> bool:
-    """Whether the module has parameters whose values are not known, as those of an evaluation are not."""
+    """Whether the module has parameters that were not recorded at this row, as in an evaluation."""
     known = evidence.places.modules.get(module)
-    columns = [evidence.find(module, None, "param", one.path) for one in (known.params if known else ())]
+    columns = [evidence.find(module, None, "param", info.path) for info in (known.params if known else ())]
     return any(column is None or not evidence.is_there[row, column] for column in columns)
 
 
 def _from_input(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
-    values = [one for one in bad.series if evidence.series[one].kind == "value"]
-    first = min(values, key=lambda one: _flow(evidence, evidence.series[one]))
-    at = evidence.series[first]
+    """The finding of values that are not finite and that no call made from finite ones: at the first of them."""
+    series = [evidence.series[column] for column in bad.series]
+    at = min((one for one in series if one.kind == "value"), key=lambda one: _flow(evidence, one))
     return finding(
         evidence,
         "nan",
@@ -246,6 +268,11 @@ def _from_input(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
 
 
 def _in_backward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
+    """The finding of gradients that are not finite while all values are.
+
+    It is at the last leaf module whose inputs or parameters have such gradients, and whose output has not; or, if there
+    is none, at the last series with such gradients, which the backward pass computes first.
+    """
     places = evidence.places
     for number in reversed(range(len(places.calls))):
         call = places.calls[number]
@@ -255,8 +282,7 @@ def _in_backward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:
             role = "input" if (call.module, call.call, "input") in bad.gradients else "param"
             at = _series_of(evidence, bad, (call.module, call.call if role == "input" else None, role))
             return _gradient(evidence, at, rows, text=_MADE_HERE.format(named(call.module)))
-    first = max(bad.series, key=lambda one: _flow(evidence, evidence.series[one]))
-    at = evidence.series[first]
+    at = evidence.series[max(bad.series, key=lambda column: _flow(evidence, evidence.series[column]))]
     return _gradient(evidence, at, rows, text=_COMES_BACK.format(named(at.module)))
 
 
@@ -282,21 +308,25 @@ _COMES_BACK = (
 
 
 def _flow(evidence: Evidence, series: Series) -> tuple[int, bool]:
+    """A key that sorts series in the order in which the forward pass computes them: a call's inputs come first."""
     return evidence.places.order(series.module, series.call), series.role != "input"
 
 
-def _series_of(evidence: Evidence, bad: _Bad, at: tuple[str, int | None, str]) -> Series:
+def _series_of(evidence: Evidence, bad: _Bad, at: _Place) -> Series:
+    """The first series of a place that is not finite."""
     return next(
         one for one in map(evidence.series.__getitem__, sorted(bad.series)) if (one.module, one.call, one.role) == at
     )
 
 
 def _counts(evidence: Evidence, row: int, at: Series) -> dict[str, float]:
+    """How many elements of a series are NaN or infinite at a row, and how many it has."""
     names = ("nan", "positive_infinity", "negative_infinity", "count")
     return {name: float(evidence.matrix(name)[row, at.id]) for name in names}
 
 
 def _largest_input(evidence: Evidence, row: int, at: Series) -> float:
+    """The largest magnitude in the inputs of the call that a series is of, at a row; 0 if they were not recorded."""
     inputs = [
         number
         for number, one in enumerate(evidence.series)
