@@ -1,4 +1,8 @@
-"""Batches whose samples all have the same label, as of data that is sorted and not shuffled."""
+"""Finds batches whose samples all have the same label, as those of data that is sorted and not shuffled.
+
+The evidence is the gradient of the last bias, which is the sum of the gradients at the logits of all samples: the sum
+is as long as all of these together if they point the same way. In the first steps, it is the labels themselves.
+"""
 
 from __future__ import annotations
 
@@ -27,64 +31,70 @@ from torchgraph_explorer.schema import Series, TensorInfo
 Floats = npt.NDArray[np.float64]
 
 LEAST_CLASSES = 3
+"""Fewest classes of an output `[samples, classes]` that is looked at. Outputs of one number are looked at apart."""
 
 LEAST_SAMPLES = 6
-"""Of fewer samples, it may be chance that they have the same label."""
+"""Fewest samples of a batch: those of a smaller one may have the same label by chance."""
 
 LEAST_SORTED = 16
-"""The same of batches of which only the first ones are looked at."""
+"""As `LEAST_SAMPLES`, where only the labels of the first steps are looked at."""
 
 LEAST_STEPS = 4
+"""Fewest recorded steps that are looked at."""
 
 ONE_WAY = 0.9
-"""Length of the sum of all samples' gradients, over the sum of their lengths. Of labels at random it is the root of one
-over their number; of one label it is nearly 1."""
+"""Least length of the sum of all samples' gradients, over the sum of their lengths, of a batch with one label. That of
+labels at random is `1 / sqrt(samples)`, and that of one label is nearly 1."""
 
 OFTEN = 0.5
-"""Share of the recorded steps. At others, a batch may have the end of one class and the beginning of the next."""
+"""Least share of the recorded steps with one label. Other batches may have the end of one class and the beginning of
+the next."""
 
 MOSTLY = 0.8
-"""The same share where there are two labels, of which a batch may well have one by chance."""
+"""As `OFTEN`, where there are two labels, of which a batch may well have one by chance; and the least share of the
+steps at which the gradients of the bias sum to zero."""
 
 STAYS = 4
-"""So many such batches, in the mean, have the same label one after the other."""
+"""Fewest consecutive batches with the same label, in the mean, of two labels that are sorted."""
 
 HALF = 0.2
-"""How far the gradient of a binary cross entropy, for each sample, may be from a half at first."""
+"""How far the mean gradient of a sample may be from one half at the first step, as a binary cross entropy's is for a
+logit near 0."""
 
 ALL_ONE_WAY, SELDOM_ONE_WAY = 0.98, 0.75
-"""The same share where all samples have one label, in the median of the steps and at least."""
+"""Least lengths as in `ONE_WAY` where all samples of the run have one label: in the median of the steps, and at any."""
 
 LEAST_OF_ONE, SAMPLES_OF_ONE = 8, 500
-"""Steps and samples, at least, that all have the same label: of fewer, a rare one may be missing by chance."""
+"""Fewest steps, and samples of all of them together, that show that there is only one label: a rare label may be
+missing among fewer by chance."""
 
 CANCELS = 0.02
-"""Gradients of a cross entropy sum to zero over the classes: the mean at the bias over their root mean square, at most.
-In bfloat16, rounding is below that. Of a squared error with the same targets for all samples it is nearly 1."""
+"""Largest magnitude of the mean of the bias' gradients over their root mean square that counts as a sum of zero, as the
+gradients of a cross entropy have over the classes. Rounding in bfloat16 is below that. A squared error with the same
+targets for all samples has nearly 1."""
 
 LEARNED = 0.2
-"""Of shorter gradients, in the mean and over those at first, a single sample may be nearly all: that tells nothing."""
+"""Least mean length of the samples' gradients, over that at first, of a batch that is looked at. Where they are
+shorter, a single sample may make nearly all of their sum."""
 
 UNLEARNED, SURELY = 1.03, 1.25
-"""Length of a sample's gradient, over that at first, of a step with one label that finds another one than before. Where
-nearly all labels of a data set are the same, it does not rise; but small batches differ by chance, up to the second."""
+"""Mean lengths of the samples' gradients, over that at first, from which on a batch has another label than the batches
+before: from the first if chance does not explain it, and from the second in any case. Where nearly all samples of the
+data have the same label, the length does not rise so far."""
 
 ERRORS, MORE_THAN_CHANCE = 6.0, 1.75
-"""Standard errors of such a mean length by which it rises without chance; and how many times as much as by chance it
-differs between steps where labels do."""
+"""How many standard errors that length has to be above 1 if chance does not explain it; or how many times the noise of
+the length from step to step has to be its standard error."""
 
 
 def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
-    """The gradients of all samples of a batch point the same way: to one class, in nearly each batch.
-
-    The gradient of a last layer's bias is the sum of those of the logits, of which each sample's length is known.
-    """
-    sorted_ones = [*_of_sorted_labels(evidence)]
-    if sorted_ones:
-        yield from sorted_ones
+    """All samples of nearly each batch have the same label: their gradients at the logits point the same way."""
+    by_labels = [*_of_sorted_labels(evidence)]
+    if by_labels:
+        yield from by_labels
         return
     yield from _of_two_classes(evidence)
-    for one, info, column, norms in trained_outputs(evidence):
+    for series, info, column, norms in trained_outputs(evidence):
         if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
             continue
         bias = _bias_gradient(evidence, column, classes=info.shape[1] or 0)
@@ -98,26 +108,30 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
             shares = evidence.column("l2_norm", bias).astype(np.float64) / lengths
         rows = np.flatnonzero(np.isfinite(shares) & (size >= LEAST_SAMPLES) & _are_of_one_pass(evidence))
         if _have_one_label(shares[rows], lengths[rows], size[rows]):
-            yield _always_the_same(evidence, one, rows, samples=float(size[rows].sum()))
+            yield _always_the_same(evidence, series, rows, samples=float(size[rows].sum()))
             continue
         rows = rows[lengths[rows] > LEARNED * lengths[rows[:1]]]
-        told = rows[shares[rows] > ONE_WAY]
-        if len(rows) < LEAST_STEPS or len(told) <= OFTEN * len(rows) or shares[rows].max() > 1 + EQUAL + rounding(info):
+        alike = rows[shares[rows] > ONE_WAY]
+        is_sum = len(rows) > 0 and shares[rows].max() <= 1 + EQUAL + rounding(info)  # no longer than all together
+        if len(rows) < LEAST_STEPS or len(alike) <= OFTEN * len(rows) or not is_sum:
             continue
         with np.errstate(all="ignore"):
             errors = evidence.column("std", norms) / evidence.column("mean", norms) / np.sqrt(size)
-        if _finds_another(lengths[told] / lengths[rows[0]], error=float(np.median(errors[told]))):
-            yield _shuffle(evidence, one, told, steps=len(rows), share=float(np.median(shares[rows])))
+        if _finds_another(lengths[alike] / lengths[rows[0]], error=float(np.median(errors[alike]))):
+            yield _not_shuffled(evidence, series, alike, steps=len(rows), share=float(np.median(shares[rows])))
 
 
 def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
-    """Nearly each of the first batches is of one class, most of them wholly, and not all of the same one."""
+    """Report first batches of which nearly each has mostly one label, by the labels that the live training inferred.
+
+    Most batches have one label only, and not all batches have the same one.
+    """
     seen = class_weights(evidence)
     sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
-    shares = [one.share for _, one in seen]
+    shares = [weights.share for _, weights in seen]
     if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or evidence.places.classes < LEAST_CLASSES:
         return
-    labels = {one.most_common for _, one in seen}
+    labels = {weights.most_common for _, weights in seen}
     if np.median(shares) < ALL_ONE_WAY or min(shares) < OFTEN or len(labels) < 2:
         return
     yield _one_class(
@@ -132,10 +146,10 @@ def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
-    """The same where the model gives one number: the gradients of a batch have the same sign.
+    """Report batches of one of two labels, where the model gives one number: all gradients of a batch have one sign.
 
-    They are those of a binary cross entropy, by the logged loss and their size at first. Where one label is rare, only
-    the other one fills batches; and an adversary sees both in turn, where sorted samples stay the same for long.
+    Logged loss and gradients have to begin as those of a binary cross entropy. Both labels have to fill some batches: a
+    rare one does not. They have to stay the same for several batches: a discriminator gets both labels in turn.
     """
     last = _last_linear(evidence)
     if last is None:
@@ -151,22 +165,22 @@ def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
         return
     if not begins_as_binary(evidence, rows, lengths[rows]):
         return
-    told = rows[np.abs(sums[rows]) > ONE_WAY]
-    changes = np.count_nonzero(np.diff(np.sign(sums[told])))
-    counts = [np.count_nonzero(np.sign(sums[told]) == sign) for sign in (-1, 1)]
-    if len(told) > MOSTLY * len(rows) and min(counts) >= LEAST_STEPS and changes * STAYS <= len(told):
-        yield _shuffle(
-            evidence, evidence.series[column], told, steps=len(rows), share=float(np.median(np.abs(sums[rows])))
-        )
+    alike = rows[np.abs(sums[rows]) > ONE_WAY]
+    changes = np.count_nonzero(np.diff(np.sign(sums[alike])))
+    counts = [np.count_nonzero(np.sign(sums[alike]) == sign) for sign in (-1, 1)]
+    if len(alike) > MOSTLY * len(rows) and min(counts) >= LEAST_STEPS and changes * STAYS <= len(alike):
+        share = float(np.median(np.abs(sums[rows])))
+        yield _not_shuffled(evidence, evidence.series[column], alike, steps=len(rows), share=share)
 
 
 def _last_linear(evidence: Evidence) -> tuple[int, int, int] | None:
-    """Of a last linear layer that gives one number for each sample: its output, that one's gradients, its bias'.
+    """The columns of a last linear layer that gives one number for each sample; None without such a layer.
 
-    Behind it, there may be a sigmoid.
+    They are those of its output, of the norms of the output's gradient, and of the gradient of its bias. A sigmoid may
+    follow it.
     """
     places = evidence.places
-    calls = [one for at, one in enumerate(places.calls) if places.is_leaf(at)]
+    calls = [call for number, call in enumerate(places.calls) if places.is_leaf(number)]
     if calls and places.class_of(calls[-1].module) == "Sigmoid":
         calls.pop()
     if not calls or places.class_of(calls[-1].module) != "Linear" or calls[-1].outputs[0].shape[1:] != (1,):
@@ -182,12 +196,12 @@ def _last_linear(evidence: Evidence) -> tuple[int, int, int] | None:
 
 
 def _are_of_one_pass(evidence: Evidence) -> Flags:
-    """The steps of a single pass: else, the bias has the sum of several, and the gradients at the logits are of one."""
-    return np.array([one is not None and one.passes == 1 for one in evidence.facts], np.bool_)
+    """Which steps have a single pass. The bias' gradient sums those of several, and that at the logits is of one."""
+    return np.array([facts is not None and facts.passes == 1 for facts in evidence.facts], np.bool_)
 
 
 def _bias_gradient(evidence: Evidence, column: int, *, classes: int) -> int | None:
-    """The column of the gradient of the bias of the last module, a linear layer, whose output is the model's."""
+    """The column of the gradient of the last linear layer's bias; None if the model's output is not from that layer."""
     if not ends_with(evidence, column, "Linear"):
         return None
     bias = evidence.find(last_module(evidence), None, "param", "bias", "grad")
@@ -210,14 +224,19 @@ def _is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: Tens
     scaled = [evidence.column(name, norms) * samples_of(evidence, info, column) for name in ("min", "max")]
     rows = np.flatnonzero(np.isfinite(scaled[0]))
     expected = math.sqrt(1 - 1 / classes)
-    return len(rows) > 0 and all(abs(float(of[rows[0]]) / expected - 1) < 2 * AS_EXPECTED for of in scaled)
+    return len(rows) > 0 and all(abs(float(lengths[rows[0]]) / expected - 1) < 2 * AS_EXPECTED for lengths in scaled)
 
 
 def _have_one_label(shares: Floats, lengths: Floats, size: Floats) -> bool:
     """Whether all samples of these batches have the same label.
 
-    Gradients point the same way from the first step on, and soon no sample is answered wrongly: in the second half,
-    those of a batch together are shorter than that of one such sample. So a rare label is not overlooked.
+    Gradients point the same way from the first step on. In the second half of the steps, those of a batch are together
+    shorter than that of a single sample with a wrong answer, so no batch has a sample with a rare label.
+
+    Args:
+        shares: Length of the sum of the samples' gradients over the sum of their lengths, `[steps]`.
+        lengths: Mean length of these gradients, `[steps]`.
+        size: Number of samples, `[steps]`.
     """
     if len(shares) < LEAST_OF_ONE or size.sum() < SAMPLES_OF_ONE:
         return False
@@ -227,17 +246,21 @@ def _have_one_label(shares: Floats, lengths: Floats, size: Floats) -> bool:
 
 
 def _finds_another(lengths: Floats, *, error: float) -> bool:
-    """Whether gradients, each over that at first, get longer than chance makes them: to another label than before."""
+    """Whether any batch has another label than the batches before, by the mean length of its samples' gradients.
+
+    `lengths` are those over that at first, `[steps]`, and `error` is their standard error.
+    """
     if lengths.max() <= UNLEARNED:
         return False
-    differ = noise_of(lengths) > MORE_THAN_CHANCE * error
-    return bool(differ or lengths.max() > min(SURELY, 1 + ERRORS * error))
+    is_noisy = noise_of(lengths) > MORE_THAN_CHANCE * error
+    return bool(is_noisy or lengths.max() > min(SURELY, 1 + ERRORS * error))
 
 
-def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: float) -> Finding:
+def _always_the_same(evidence: Evidence, output: Series, rows: Rows, *, samples: float) -> Finding:
+    """The finding that all samples of the run have one label."""
     return _one_class(
         evidence,
-        one,
+        output,
         rows,
         numbers={"steps": len(rows), "of": len(rows), "samples": samples},
         text=f"All {samples:.0f} samples of the {len(rows)} recorded batches have the same label: their gradients at "
@@ -247,10 +270,11 @@ def _always_the_same(evidence: Evidence, one: Series, rows: Rows, *, samples: fl
     )
 
 
-def _shuffle(evidence: Evidence, one: Series, rows: Rows, *, steps: int, share: float) -> Finding:
+def _not_shuffled(evidence: Evidence, output: Series, rows: Rows, *, steps: int, share: float) -> Finding:
+    """The finding that batches have one label each, and not all the same."""
     return _one_class(
         evidence,
-        one,
+        output,
         rows,
         numbers={"steps": len(rows), "of": steps, "share": share},
         text=f"In {len(rows)} of {steps} recorded batches, all or nearly all samples have the same label: their "
