@@ -1,4 +1,4 @@
-"""The model's outputs that gradients come back to: what they are, and of how many samples and classes."""
+"""Describes the model's outputs that gradients come back to: what they are, and of how many samples and classes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from torchgraph_explorer.schema import Series, TensorInfo
 Floats = npt.NDArray[np.float64]
 
 WITHIN = 1e-4
-"""How exactly the rows of an output sum to one."""
+"""Largest relative difference, which is rounding, of a sum of probabilities from one, or of an element beyond it."""
 
 ERRORS, MOST_ERROR = 4.0, 0.2
-"""Standard errors by which the mean of sampled elements may be off, and what they may come to, of that mean: at two
-steps at least."""
+"""How many standard errors the mean of sampled elements may be off by; and the most that these may be together, as a
+share of the mean, at a step that tells anything."""
 
 EQUAL = 1e-3
-"""By how much the gradients of the samples differ at most where each is one over their number."""
+"""Largest relative difference, which is rounding, between norms of samples' gradients that should be equal."""
 
 
 def last_module(evidence: Evidence) -> str:
-    """The module of the last call without calls inside; empty without any."""
+    """The name of the leaf module that is called last; empty if there are no calls."""
     places = evidence.places
-    return next((one.module for at, one in reversed([*enumerate(places.calls)]) if places.is_leaf(at)), "")
+    return next((call.module for number, call in reversed([*enumerate(places.calls)]) if places.is_leaf(number)), "")
 
 
 def is_softmax(evidence: Evidence, column: int, info: TensorInfo) -> bool:
-    """Whether the elements lie between 0 and 1 and their mean is that of rows that sum to one."""
+    """Whether an output has probabilities that sum to one over its classes."""
     return softmax_of(evidence, column, info) is not None
 
 
 def softmax_of(evidence: Evidence, column: int, info: TensorInfo) -> tuple[int, int] | None:
-    """Of an output of probabilities, how many classes and how many positions of a sample it has; None of others."""
+    """How many classes an output of probabilities has, and how many positions of each sample; None for other outputs.
+
+    They are taken for probabilities if all lie between 0 and 1, and their mean is one over the number of classes.
+    """
     if not lie_within(evidence, column):
         return None
     means, spreads, count, sampled = (
@@ -54,17 +57,19 @@ def softmax_of(evidence: Evidence, column: int, info: TensorInfo) -> tuple[int, 
 
 
 def rounding(info: TensorInfo) -> float:
-    """The largest relative error of an element by its dtype, if that has few digits."""
+    """The largest relative rounding error of an element of a dtype of 16 bits; 0 for others, whose error is small."""
     return _ROUNDING.get(info.dtype, 0.0)
 
 
 _ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+"""The largest relative rounding error of a dtype."""
 
 
 def classes_and_positions(info: TensorInfo) -> Iterator[tuple[int, int]]:
-    """How many classes an output may have, and how many positions each sample, of which each has an answer.
+    """How many classes an output may have, and how many positions of each sample then have an answer.
 
-    The classes are the second dimension, as torch has it of `[samples, classes, ...]`; or the last one of sequences.
+    The classes are the second dimension of `[samples, classes, ...]`, as torch's losses take it, or the last one of
+    `[samples, length, classes]`. Nothing is yielded where a size varies from step to step.
     """
     sizes = info.shape[1:]
     for classes in dict.fromkeys((*sizes[:1], *(sizes[-1:] if len(sizes) == 2 else ()))):
@@ -76,10 +81,10 @@ class TrainedOutput(NamedTuple):
     """An output of the model that gradients come back to.
 
     Attributes:
-        series: Its series.
-        info: What it is; not a scalar.
+        series: The series of its values.
+        info: Its shape and dtype. It has at least one dimension.
         column: The column of its values.
-        norms: That of the norms of its gradients.
+        norms: The column of the norms of the gradient of each sample.
     """
 
     series: Series
@@ -89,43 +94,44 @@ class TrainedOutput(NamedTuple):
 
 
 def trained_outputs(evidence: Evidence) -> Iterator[TrainedOutput]:
-    """The outputs of the model that gradients come back to."""
+    """The outputs of the first call of the model that gradients come back to, but for scalars, such as its loss."""
     for column in evidence.of_kind("value", "output"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
-        norms = evidence.find(one.module, one.call, "output", one.path, "grad_norm")
-        if not one.module and not one.call and info is not None and info.shape and norms is not None:
-            yield TrainedOutput(one, info, column, norms)
+        series = evidence.series[column]
+        info = evidence.places.tensor(series)
+        norms = evidence.find(series.module, series.call, "output", series.path, "grad_norm")
+        if not series.module and not series.call and info is not None and info.shape and norms is not None:
+            yield TrainedOutput(series, info, column, norms)
 
 
 def ends_with(evidence: Evidence, column: int, name: str) -> bool:
-    """Whether a module of that class is the last one and its output, of one of its calls, the model's."""
+    """Whether the last module is of the class `name`, and gives the model's output `column` in one of its calls."""
     places, last = evidence.places, last_module(evidence)
     if not last or places.class_of(last) != name:
         return False
-    outputs = (evidence.find(last, one.call, "output", "output") for one in places.calls if one.module == last)
+    outputs = (evidence.find(last, call.call, "output", "output") for call in places.calls if call.module == last)
     wanted = evidence.column("mean", column)
     return any(
-        one is not None and np.array_equal(evidence.column("mean", one), wanted, equal_nan=True) for one in outputs
+        output is not None and np.array_equal(evidence.column("mean", output), wanted, equal_nan=True)
+        for output in outputs
     )
 
 
 def lie_within(evidence: Evidence, column: int) -> bool:
-    """Whether all elements lie between 0 and 1 at all steps."""
+    """Whether all elements of a series lie between 0 and 1 at all steps, up to rounding."""
     low, high = (evidence.column(name, column) for name in ("min", "max"))
     return bool(np.nanmin(low, initial=0) >= 0 and np.nanmax(high, initial=1) <= 1 + WITHIN)
 
 
 def samples_of(evidence: Evidence, info: TensorInfo, column: int) -> Floats:
-    """Rows of the first dimension at each step."""
+    """The number of samples of an output, the size of its first dimension, `[steps]`; NaN where it is missing."""
     found: Floats = evidence.column("count", column).astype(np.float64) / sample_size(info)
     return found
 
 
 def of_norm_one(evidence: Evidence, norms: int, scale: Floats, *, of: Sequence[str] = ("min", "max")) -> Rows:
-    """The rows with gradients, if each sample's, times `scale`, is 1 at all of them; else none.
+    """The rows with gradients, if the norm of each sample's, times `scale`, is 1 at all of them; else no rows.
 
-    Or, where `of` is other statistics of the samples' norms, these are.
+    `of` are the statistics of these norms that have to be 1: the smallest and the largest, or others.
     """
     found = np.stack([evidence.column(name, norms) * scale for name in of])
     rows = np.flatnonzero(np.isfinite(found).all(axis=0))
@@ -133,5 +139,5 @@ def of_norm_one(evidence: Evidence, norms: int, scale: Floats, *, of: Sequence[s
 
 
 def sample_size(info: TensorInfo) -> int:
-    """Elements of one sample: of all dimensions but the first."""
+    """The number of elements of one sample, over all dimensions but the first. Sizes that vary count as 1."""
     return math.prod(size or 1 for size in info.shape[1:])

@@ -1,4 +1,7 @@
-"""Modules of a user's own that multiply what they take by matrices, as `nn.Linear` does."""
+"""Estimates the gains of matrices in modules of the user's own, which multiply their input by them as `nn.Linear` does.
+
+A gain is the factor by which the initial weights scale the standard deviation of what passes through.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,22 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.schema import Call, Module, TensorInfo
 
 TORCH = "torch."
-"""How the classes of torch begin."""
+"""The beginning of the qualified names of torch's classes."""
 
 
 class Gain(NamedTuple):
-    """By how much a matrix scales what it is multiplied with: the column of its values, and the factor."""
+    """By which factor a matrix, whose values are `column`, scales what it is multiplied with."""
 
     column: int
     factor: float
 
 
 def own_gains(evidence: Evidence) -> Iterator[Gain]:
-    """The matrices of modules without others within, where they lead from a size of the input to that of the output.
+    """The gains of the matrices of leaf modules that are none of torch's, with one input and one output.
 
-    The factor is that of the root mean square of the weights, but for what the module as a whole scales less: it may
-    divide by a constant, as layers with an equalised learning rate do.
+    A matrix with mean 0 has a gain of its root mean square times the root of the number of inputs. If the module as a
+    whole scales its input by less than all its matrices together, each gain is reduced by the same factor: the module
+    may divide by a constant, as layers with an equalised learning rate do.
     """
     places = evidence.places
     parents = {name.rpartition(".")[0] for name in places.modules if name}
@@ -38,15 +42,18 @@ def own_gains(evidence: Evidence) -> Iterator[Gain]:
 
 
 def _chain(evidence: Evidence, module: Module, call: Call) -> Iterator[Gain]:
-    """The gains of all matrices of a module, in the order in which they were made; none where they do not fit."""
-    matrices = [one for one in module.params if one.requires_grad and len(one.shape) == 2]
+    """The gains of all trained matrices of a module; nothing if one of them does not fit the tensor before it.
+
+    The input is taken to be multiplied by all matrices one after the other, in the order in which they were registered.
+    """
+    matrices = [info for info in module.params if info.requires_grad and len(info.shape) == 2]
     sizes, gains, product = _sizes(call.inputs[0]), list[Gain](), 1.0
-    for one in matrices:
-        column = evidence.find(module.name, None, "param", one.path)
-        after = _other_side(one, sizes)
+    for matrix in matrices:
+        column = evidence.find(module.name, None, "param", matrix.path)
+        after = _other_side(matrix, sizes)
         if column is None or not after:
             return
-        factor = float(evidence.rms[0, column]) * math.sqrt(math.prod(size or 1 for size in one.shape) / after)
+        factor = float(evidence.rms[0, column]) * math.sqrt(math.prod(size or 1 for size in matrix.shape) / after)
         if not 0 < factor < math.inf:
             return
         gains.append(Gain(column, factor))
@@ -57,18 +64,21 @@ def _chain(evidence: Evidence, module: Module, call: Call) -> Iterator[Gain]:
         return
     if not product < math.inf:
         return
-    less = min(1.0, whole / product) ** (1 / len(gains))
-    yield from (Gain(one.column, one.factor * less) for one in gains)
+    reduction = min(1.0, whole / product) ** (1 / len(gains))
+    yield from (Gain(column, factor * reduction) for column, factor in gains)
 
 
 def _sizes(tensor: TensorInfo) -> set[int]:
-    """The features that a matrix may take of a tensor: those of the last dimension, or all of a sample."""
+    """The numbers of features of a tensor that a matrix may take: those of the last dimension, or all of a sample.
+
+    Empty if a size of a sample is not known.
+    """
     features = [size for size in tensor.shape[1:] if size is not None]
     return {*features[-1:], math.prod(features)} if len(features) == len(tensor.shape) - 1 and features else set()
 
 
 def _other_side(matrix: TensorInfo, sizes: set[int]) -> int | None:
-    """How many features come of a matrix that takes one of these numbers; None if it takes none of them."""
+    """How many features a matrix gives that takes one of these numbers of features; None if it takes none of them."""
     first, second = matrix.shape
     if first in sizes:
         return second
@@ -76,7 +86,7 @@ def _other_side(matrix: TensorInfo, sizes: set[int]) -> int | None:
 
 
 def _measured(evidence: Evidence, call: Call) -> float | None:
-    """The root mean square of the output over that of the input, at the first step; None if it is not known."""
+    """The root mean square of a call's output over that of its input, at the first step; None if it is not known."""
     before = evidence.find(call.module, call.call, "input", call.inputs[0].path)
     after = evidence.find(call.module, call.call, "output", call.outputs[0].path)
     if before is None or after is None or not evidence.rms[0, before] > 0:
