@@ -1,4 +1,8 @@
-"""Parameters that no optimizer has, or that are frozen in the midst of a network that is trained."""
+"""Finds parameters that no optimizer has, or that are frozen in the midst of a network that is trained.
+
+The evidence is the names that the live training recorded: of parameters without an optimizer, frozen ones, and those of
+the optimizers' groups; and whether their values change and gradients come to them.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,26 @@ from torchgraph_explorer.findings.rules.ties import is_standard_normal
 from torchgraph_explorer.schema import EXTENT, Extent, Shape
 
 HELD_SHARE, MADE_SHARE = 0.75, 0.5
-"""Share of the elements of all weights from which on freezing them is taken for meant, although an optimizer has them,
-or although they are as they were made."""
+"""Largest share of frozen elements, of those of all matrices, that is no purpose: although an optimizer has them, and
+although they still have their initial values. Who freezes more means it."""
 
 LEAST_STEPS = 100
-"""Steps that the whole run must have before an optimizer that made no update is taken for forgotten."""
+"""Fewest steps from the first to the last recorded one after which an optimizer without an update is reported."""
 
 MOST_NAMES, MOST_GROUPS = 1000, 64
-"""Names of a group, and groups of an update, that are recorded: of more, some may be missing."""
+"""How many names of a group, and groups of an update, are recorded at most: with so many, some may be missing."""
 
 HELD = 0.25
-"""Share of the recorded steps, up to the last one, at which they have to be frozen."""
+"""Least share of the recorded steps, up to the last one, at which a parameter is frozen."""
 
 
 def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
-    """Parameters get gradients, and no optimizer has them. Without that fact: weights that never change."""
-    rows = rows_with(evidence, lambda one: one.without_optimizer is not None)
+    """Parameters get gradients, and no optimizer has them.
+
+    Where the live training did not record which ones no optimizer has, they are those that never change while others
+    do.
+    """
+    rows = rows_with(evidence, lambda facts: facts.without_optimizer is not None)
     if not rows:
         yield from _of_another_model(evidence)
         yield from participation.not_in_optimizer(evidence)
@@ -79,9 +87,10 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> Iterator[Finding]:
-    """Layers that an optimizer holds, but at a rate of zero, or none that makes an update, at all recorded steps.
+    """Report layers whose optimizer has a learning rate of zero for them, or makes no update, at all recorded steps.
 
-    Not parameters of other modules: those of a search for architectures, say, may well be trained later.
+    Only torch's own layers are looked at: other modules may have parameters that are trained later, as those of a
+    search for architectures.
     """
     groups = [group for row in rows for group in facts_at(evidence, row).groups]
     stepped = {name for group in groups for name in group.parameters}
@@ -93,14 +102,15 @@ def _never_stepped(evidence: Evidence, rows: list[int], without: set[str]) -> It
         return
     modules, others = dict[str, list[str]](), moved | without
     for weight in evidence.places.weights():
-        of, info = weight
-        if not of.class_path.startswith(TORCH) or not info.requires_grad or weight.name in others:
+        owner, info = weight
+        if not owner.class_path.startswith(TORCH) or not info.requires_grad or weight.name in others:
             continue
-        if _gets_gradient(evidence, of.name, info.path) and not is_changed(evidence, of.name, info.path):
-            modules.setdefault(of.name, []).append(info.path)
+        if _gets_gradient(evidence, owner.name, info.path) and not is_changed(evidence, owner.name, info.path):
+            modules.setdefault(owner.name, []).append(info.path)
     order = evidence.places.order
-    layers = {of.name for of, _ in evidence.places.weights() if of.class_path.startswith(TORCH)}
-    first = min((order(one) for one in {name.rpartition(".")[0] for name in moved} & layers), default=0)
+    layers = {owner.name for owner, _ in evidence.places.weights() if owner.class_path.startswith(TORCH)}
+    moved_layers = {name.rpartition(".")[0] for name in moved} & layers
+    first = min(map(order, moved_layers), default=0)
     for module in sorted(modules, key=order):
         names = listed(modules[module])
         is_still = all(f"{module}.{path}".removeprefix(".") in stepped for path in modules[module])
@@ -127,14 +137,14 @@ _RATE = "Give its group a learning rate, and look at what the schedule gives to 
 
 
 def _are_around(modules: Iterable[str], trained: set[str]) -> bool:
-    """Whether each of `modules` has ones within it that are trained: parameters of its own were left out, no layers."""
-    return all(any(one.startswith(f"{module}." if module else "") for one in trained) for module in modules)
+    """Whether each of `modules` has trained modules inside, so that only parameters of its own are left out."""
+    return all(any(name.startswith(f"{module}." if module else "") for name in trained) for module in modules)
 
 
 def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:
-    """By module: the parameters that each step that was looked at has made anew, and that no optimizer holds."""
+    """The parameters that the forward pass makes anew at several steps, and that no optimizer holds, by module."""
     known = [facts_at(evidence, row) for row in rows]
-    found = Counter(name for one in known for name in one.remade if name in (one.without_optimizer or ()))
+    found = Counter(name for facts in known for name in facts.remade if name in (facts.without_optimizer or ()))
     modules: dict[str, list[str]] = {}
     for name, count in found.items():
         if count >= LEAST_ROWS:
@@ -144,6 +154,7 @@ def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:
 
 
 def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Iterator[Finding]:
+    """Report parameters, by module, that the forward pass makes anew each time."""
     for module in sorted(modules, key=evidence.places.order):
         names = listed(modules[module])
         yield finding(
@@ -151,7 +162,7 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
             "not-in-optimizer",
             "warning",
             at=module,
-            rows=rows_with(evidence, lambda one: bool(one.remade)),
+            rows=rows_with(evidence, lambda facts: bool(facts.remade)),
             numbers={"parameters": len(modules[module])},
             text=f"The forward pass makes {names} of {named(module)} anew each time. No optimizer has what it makes, "
             "and the gradient is lost with it.",
@@ -160,9 +171,9 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
 
 
 def _unregistered(evidence: Evidence, rows: list[int], without: set[str]) -> Iterator[Finding]:
-    """Parameters that modules keep where torch does not find them, that get gradients, and that no optimizer has."""
-    known = {(one.module.name, one.info.path) for one in evidence.places.weights()}
-    known |= {(one.module, one.path) for one in evidence.series if one.role == "param"}
+    """Report parameters that are kept where torch does not find them, that get gradients, and that no optimizer has."""
+    known = {(weight.module.name, weight.info.path) for weight in evidence.places.weights()}
+    known |= {(series.module, series.path) for series in evidence.series if series.role == "param"}
     counts = Counter(name for row in rows for name in facts_at(evidence, row).without_optimizer or ())
     owners: dict[str, list[str]] = {}
     for name in sorted(without - {f"{module}.{path}".removeprefix(".") for module, path in known}):
@@ -195,11 +206,11 @@ def _owner(evidence: Evidence, name: str) -> str:
 
 
 def _of_another_model(evidence: Evidence) -> Iterator[Finding]:
-    """An optimizer steps that has nothing of the model, but unused parameters of the shapes of the model's."""
-    rows = rows_with(evidence, lambda one: bool(one.orphans) and not one.groups)
+    """Report an optimizer that steps without any parameter of the model, but holds others of the same shapes."""
+    rows = rows_with(evidence, lambda facts: bool(facts.orphans) and not facts.groups)
     if len(rows) < LEAST_ROWS or not participation.all_unchanged(evidence):
         return
-    own = Counter(one.info.shape for one in evidence.places.weights())
+    own = Counter(weight.info.shape for weight in evidence.places.weights())
     orphans = Counter[Shape](facts_at(evidence, rows[-1]).orphans)
     if orphans - own or orphans.total() < LIKE_SHARE * own.total():
         return
@@ -218,7 +229,8 @@ def _of_another_model(evidence: Evidence) -> Iterator[Finding]:
 
 
 LIKE_SHARE = 0.5
-"""So many of the model's parameters have one of the same shape in an optimizer that was made for an earlier model."""
+"""Least number of parameters that an optimizer holds instead of the model's, over the number of the model's, if it was
+made for an earlier model."""
 
 _REPLACED = (
     " It holds parameters like these instead, which are not in the model and get no gradient: it was made before the "
@@ -233,35 +245,39 @@ _UNFROZEN = (
 
 
 def _was_unfrozen(evidence: Evidence, module: str, paths: list[str], rows: list[int]) -> bool:  # noqa: PLR0917
-    """Whether gradients came to none of these of `module` at first, while it was called, as others were trained."""
+    """Whether no gradient came to the parameters `paths` of `module` at several first steps although it was called."""
     first = min((_rows_with_gradient(evidence, module, path)[:1] for path in paths), default=[])
-    inputs = [number for number in evidence.of_kind("value", "input") if evidence.series[number].module == module]
-    is_called = [row for row in rows if first and row < first[0] and evidence.is_there[row, inputs].any()]
-    return len(is_called) >= LEAST_ROWS
+    inputs = [column for column in evidence.of_kind("value", "input") if evidence.series[column].module == module]
+    called = [row for row in rows if first and row < first[0] and evidence.is_there[row, inputs].any()]
+    return len(called) >= LEAST_ROWS
 
 
 def _was_replaced(evidence: Evidence, module: str, paths: list[str], rows: list[int]) -> bool:  # noqa: PLR0917
-    """Whether an optimizer holds an unused matrix for each of these of `module`: of its shape, but for one size."""
+    """Whether an optimizer holds a matrix that is not the model's for each of the matrices `paths` of `module`.
+
+    It has to have the shape of the module's, but for one size.
+    """
     orphans = Counter(shape for row in rows[-1:] for shape in facts_at(evidence, row).orphans)
     params = evidence.places.modules[module].params if module in evidence.places.modules else ()
-    shapes = [one.shape for one in params if one.path in paths and len(one.shape) > 1]
+    shapes = [info.shape for info in params if info.path in paths and len(info.shape) > 1]
     for shape in shapes:
-        like = next((one for one in orphans if _are_alike(one, shape)), None)
-        if like is None:
+        replaced = next((orphan for orphan in orphans if _are_alike(orphan, shape)), None)
+        if replaced is None:
             return False
-        orphans -= Counter([like])
+        orphans -= Counter([replaced])
     return bool(shapes)
 
 
 def _are_alike(first: Shape, second: Shape) -> bool:
     """Whether two shapes have the same sizes, or all but one: a head may have been replaced by one of more classes."""
-    return len(first) == len(second) and sum(one != other for one, other in zip(first, second, strict=True)) <= 1
+    return len(first) == len(second) and sum(a != b for a, b in zip(first, second, strict=True)) <= 1
 
 
 def _rows_with_gradient(evidence: Evidence, module: str, path: str) -> list[int]:
-    """The rows at which a parameter had a gradient. Before, it may not have been made, or was frozen.
+    """The rows at which a parameter had a gradient of that step.
 
-    A gradient that was left when it was frozen stays the same: such rows do not count, but for zeros.
+    The first rows are left out if they have one that stays the same and is not zero: it was left when the parameter was
+    frozen.
     """
     column = evidence.find(module, None, "param", path, "grad")
     if column is None:
@@ -269,12 +285,13 @@ def _rows_with_gradient(evidence: Evidence, module: str, path: str) -> list[int]
     rows = np.flatnonzero(evidence.is_there[:, column])
     known = np.stack([evidence.column(name, column)[rows] for name in ("l2_norm", "mean", "max")])
     is_left = np.append((known[:, 1:] == known[:, :-1]).all(axis=0), False) & (known[0] > 0)
-    first = int(np.argmin(is_left)) if len(rows) else 0
-    found: list[int] = rows[first + 1 if first else 0 :].tolist()
+    left = int(np.argmin(is_left)) if len(rows) else 0
+    found: list[int] = rows[left + 1 if left else 0 :].tolist()
     return found
 
 
 def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
+    """Whether a parameter has a gradient other than zero at most of the steps at which it has one."""
     column = evidence.find(module, None, "param", path, "grad")
     if column is None:
         return False
@@ -285,7 +302,8 @@ def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
 def is_changed(evidence: Evidence, module: str, path: str, *, since: int = 0) -> bool:
     """Whether the parameter's values differ between recorded steps, from the row `since` on.
 
-    Statistics of a sample tell nothing: of a large parameter, the first and the last fingerprint are compared.
+    Where only a sample of its elements was measured, whose statistics always vary, the first and the last fingerprint
+    are compared.
     """
     column = evidence.find(module, None, "param", path)
     rows = np.array([]) if column is None else since + np.flatnonzero(evidence.is_there[since:, column])
@@ -298,43 +316,49 @@ def is_changed(evidence: Evidence, module: str, path: str, *, since: int = 0) ->
 
 
 def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
-    """Frozen weights behind ones that are trained, which an optimizer has, or which are as they were made."""
-    rows = rows_with(evidence, lambda one: one.frozen_in_optimizer is not None)
+    """Matrices are frozen behind trained layers, and an optimizer has them, or they still have their initial values.
+
+    Matrices before the trained layers are looked at, too, if they are part of a new head whose backbone is frozen.
+    """
+    rows = rows_with(evidence, lambda facts: facts.frozen_in_optimizer is not None)
     if len(rows) < LEAST_ROWS:
         return
     places = evidence.places
-    weights = [one for one in places.weights() if dimensions(one.info) > 1 and one.module.name in places.called]
-    trained = [one for one in weights if _gets_gradient(evidence, one.module.name, one.info.path)]
-    layers = [one for one in trained if one.module.class_path.startswith(TORCH)]  # and not a prompt, or an image
-    first = min((places.order(one.module.name) for one in layers), default=None)
+    weights = [weight for weight in places.weights() if _is_called_matrix(evidence, weight)]
+    trained = [weight for weight in weights if _gets_gradient(evidence, weight.module.name, weight.info.path)]
+    layers = [weight for weight in trained if weight.module.class_path.startswith(TORCH)]  # no prompt, and no image
+    first = min((places.order(weight.module.name) for weight in layers), default=None)
     if first is None:
         return
-    are_trained = {(one.module.name, one.info.path) for one in trained}
-    frozen = [
-        one for one in weights if (one.module.name, one.info.path) not in are_trained and not one.info.requires_grad
-    ]
-    share = sum(one.size for one in frozen) / sum(one.size for one in weights)
+    trained_names = {weight.name for weight in trained}
+    frozen = [weight for weight in weights if weight.name not in trained_names and not weight.info.requires_grad]
+    share = sum(weight.size for weight in frozen) / sum(weight.size for weight in weights)
     new = _new_behind_others(evidence, frozen, first)
-    for one in frozen:
-        if not one.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
+    for weight in frozen:
+        if not weight.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
             continue
-        if _is_table(evidence, one):
+        if _is_table(evidence, weight):
             continue
-        is_behind = places.order(one.module.name) > first
-        seen = _frozen_rows(evidence, one, rows, share) if is_behind else rows if one in new else None
+        is_behind = places.order(weight.module.name) > first
+        seen = _frozen_rows(evidence, weight, rows, share) if is_behind else rows if weight in new else None
         if seen is None:
             continue
         yield finding(
             evidence,
             "frozen-by-accident",
             "warning",
-            at=one.module.name,
+            at=weight.module.name,
             rows=seen,
             numbers={"frozen_share": share, "trained": len(trained)},
-            text=f"`{quoted(one.info.path)}` of {named(one.module.name)} has `requires_grad=False` and never changes, "
-            f"{'while layers before it are trained' if is_behind else _NEW}.",
+            text=f"`{quoted(weight.info.path)}` of {named(weight.module.name)} has `requires_grad=False` and never "
+            f"changes, {'while layers before it are trained' if is_behind else _NEW}.",
             advice="Set `requires_grad_(True)` for it. If it is frozen on purpose, do not give it to the optimizer.",
         )
+
+
+def _is_called_matrix(evidence: Evidence, weight: Weight) -> bool:
+    """Whether a parameter has two or more dimensions, and its module is called."""
+    return dimensions(weight.info) > 1 and weight.module.name in evidence.places.called
 
 
 _NEW = (
@@ -344,19 +368,20 @@ _NEW = (
 
 
 def _new_behind_others(evidence: Evidence, frozen: list[Weight], first: int) -> list[Weight]:
-    """The frozen layers that are as they were made, behind all frozen ones that are not, and before all trained ones.
+    """The frozen layers with initial values that come after all frozen ones with others, and before all trained ones.
 
-    So it is where what freezes a backbone takes a part of the new head with it.
+    They are the part of a new head that was frozen together with the backbone. `first` is the place of the first
+    trained layer in the order of execution.
     """
     order = evidence.places.order
-    known = [one for one in frozen if is_of_kind_made(evidence, one)]
-    others = [order(one.module.name) for one in known if not is_as_made(evidence, one)]
-    new = [one for one in known if max(others, default=first) < order(one.module.name) < first]
-    return [] if any(is_changed(evidence, one.module.name, one.info.path) for one in new) else new
+    known = [weight for weight in frozen if is_of_kind_made(evidence, weight)]
+    others = [order(weight.module.name) for weight in known if not is_as_made(evidence, weight)]
+    new = [weight for weight in known if max(others, default=first) < order(weight.module.name) < first]
+    return [] if any(is_changed(evidence, weight.module.name, weight.info.path) for weight in new) else new
 
 
 def _is_table(evidence: Evidence, weight: Weight) -> bool:
-    """Whether it is an embedding of other numbers than torch gives it: positions of sines, or vectors of words."""
+    """Whether a parameter is an embedding with other than initial values, as positions of sines or vectors of words."""
     module = weight.module.name
     column = evidence.find(module, None, "param", weight.info.path)
     is_embedding = "Embedding" in evidence.places.class_of(module)
@@ -364,11 +389,14 @@ def _is_table(evidence: Evidence, weight: Weight) -> bool:
 
 
 def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: float) -> list[int] | None:  # noqa: PLR0917
-    """The rows up to the last one at which the weight is frozen although that cannot be meant; None without any."""
+    """The rows, until the last one, at which a parameter is frozen by accident; None if there are none.
+
+    An optimizer holds it at these rows; or it still has its initial values, and never changes. `share` is that of the
+    elements of frozen matrices.
+    """
     module, path = weight.module.name, weight.info.path
-    name = f"{module}.{path}" if module else path
-    flags = np.array([name in (facts_at(evidence, row).frozen_in_optimizer or ()) for row in rows])
-    kept = held(flags, share=HELD)
+    is_in_optimizer = [weight.name in (facts_at(evidence, row).frozen_in_optimizer or ()) for row in rows]
+    kept = held(np.array(is_in_optimizer), share=HELD)
     if kept is not None and share < HELD_SHARE:  # a teacher that follows by itself may well be frozen for it
         return None if is_changed(evidence, module, path, since=rows[kept[0]]) else [rows[at] for at in kept]
     is_new = share < MADE_SHARE and is_as_made(evidence, weight)

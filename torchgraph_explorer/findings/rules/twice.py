@@ -1,4 +1,7 @@
-"""Two optimizers that change the same weights in one step."""
+"""Finds two optimizers that change the same weights in one step.
+
+The evidence is the names in the parameter groups of the optimizers that made each update.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 from torchgraph_explorer.schema import TrainingFacts
 
 ALONE = frozenset({"SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "ASGD"})
-"""torch's optimizers, none of which steps another one, as those do that wrap one and share its parameters."""
+"""Classes of torch's optimizers. Others may wrap one of these and share its parameters, and step it."""
 
 OFTEN = 0.9
-"""Share of the recorded updates."""
+"""Least share of the recorded updates that two such optimizers make."""
 
 
 def updated_twice(evidence: Evidence) -> Iterator[Finding]:
     """All parameters of one optimizer are in another one, too, and both step with the same gradients."""
-    known = rows_with(evidence, lambda one: bool(one.groups))
+    known = rows_with(evidence, lambda facts: bool(facts.groups))
     rows = [row for row in known if _both(facts_at(evidence, row))]
     if len(rows) < max(LEAST_ROWS, OFTEN * len(known)):
         return
@@ -40,7 +43,7 @@ def updated_twice(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _both(facts: TrainingFacts) -> tuple[str, str, int] | None:
-    """Two optimizers of which one holds all that the other does, and how many parameters these are."""
+    """The names of two optimizers of which one holds all parameters of the other, and their number; None if none do."""
     held: dict[str, set[str]] = {}
     for group in facts.groups:
         if group.optimizer.partition(" ")[0] in ALONE and (group.learning_rate or 0) > 0:

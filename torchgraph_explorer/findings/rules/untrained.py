@@ -1,4 +1,7 @@
-"""Frozen layers that were never trained."""
+"""Finds frozen layers that were never trained.
+
+The evidence is that their weights have the distribution that torch initialises new layers with.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,26 @@ from torchgraph_explorer.findings.rules.optimizer import is_changed
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 
 LEAST_LAYERS = 2
-"""So many frozen layers, all of them as they were made, are no chance."""
+"""Fewest frozen layers with initial weights that are no chance."""
 
 
 def frozen_untrained(evidence: Evidence) -> Iterator[Finding]:
-    """All frozen layers have the weights that torch gives to new ones: no trained weights were loaded.
+    """All frozen layers have the weights that torch gives to new ones, so no trained weights were loaded.
 
-    Random features that nothing trains may be meant, so it is no warning.
+    Random features that nothing trains may be meant, so the severity is `info`.
     """
     places = evidence.places
-    weights = [one for one in places.weights() if dimensions(one.info) > 1 and one.module.name in places.called]
-    frozen = [one for one in weights if not one.info.requires_grad]
-    rows = rows_with(evidence, lambda one: bool(one.groups))
+    weights = [
+        weight for weight in places.weights() if dimensions(weight.info) > 1 and weight.module.name in places.called
+    ]
+    frozen = [weight for weight in weights if not weight.info.requires_grad]
+    rows = rows_with(evidence, lambda facts: bool(facts.groups))
     if len(frozen) < LEAST_LAYERS or len(frozen) == len(weights) or len(rows) < LEAST_ROWS:
         return
-    if not all(
-        is_as_made(evidence, one) and not is_changed(evidence, one.module.name, one.info.path) for one in frozen
-    ):
-        return
-    first = min((one.module.name for one in frozen), key=places.order)
+    for weight in frozen:
+        if not is_as_made(evidence, weight) or is_changed(evidence, weight.module.name, weight.info.path):
+            return
+    first = min((weight.module.name for weight in frozen), key=places.order)
     yield finding(
         evidence,
         "frozen-untrained",
