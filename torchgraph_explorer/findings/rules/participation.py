@@ -1,4 +1,7 @@
-"""Parameters that do not take part in the training."""
+"""Finds parameters that do not take part in the training: without gradient, never called, or in no optimizer.
+
+The evidence is which parameters have gradients and which ones change over the recorded steps, and the module graph.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,13 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed,
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
 LEAST_UNCHANGED = 4
-"""Recorded steps over which weights that get gradients have to stay the same, at least."""
+"""Fewest recorded steps over which weights, or gradients of zero, stay the same to be reported."""
 
 SMALL_PART = 0.25
-"""Share of a library's model, by its elements, that may be left without a gradient on purpose."""
+"""Largest share of the elements of a library's model that may be left without a gradient on purpose."""
 
 _STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
+"""A parameter whose statistics are all equal at two steps is taken to be unchanged."""
 
 
 def no_gradient(evidence: Evidence) -> Iterator[Finding]:
@@ -48,8 +52,8 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
     for module, weights in without.items():
         if module not in evidence.places.called:
             continue
-        # What stands for masked inputs is used where something is masked: a transformer is fine-tuned without.
-        is_meant = all("mask" in one.info.path for one in weights) or module in left
+        # A vector that stands for masked inputs has no gradient where a transformer is fine-tuned without masking.
+        is_meant = all("mask" in weight.info.path for weight in weights) or module in left
         is_missed = _output_requires_grad(evidence, module) or module in chosen or module in unlearned
         yield finding(
             evidence,
@@ -69,28 +73,29 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _left_by_library(evidence: Evidence, without: Collection[str]) -> set[str]:
-    """Those of the modules `without` a gradient that are a small part of a library's model, which is trained.
+    """Those of the modules `without` a gradient that are a small part of a library's model that is trained.
 
-    So it is with a pooler where a head of one's own takes the states before it.
+    One of them is a pooler whose output a user's own head does not take.
     """
     trained, missed = Counter[str](), Counter[str]()
-    of: dict[str, str] = {}
-    for one in evidence.places.weights():
-        top = _library_model(evidence, one.module.name)
-        if top is None or not one.info.requires_grad:
+    tops: dict[str, str] = {}
+    for weight in evidence.places.weights():
+        module = weight.module.name
+        top = _library_model(evidence, module)
+        if top is None or not weight.info.requires_grad:
             continue
-        (missed if one.module.name in without else trained)[top] += one.size
-        above = evidence.places.modules.get(one.module.name.rpartition(".")[0])
-        if one.module.name in without and above is not None and above.class_path.startswith(LIBRARIES):
-            of[one.module.name] = top
-    return {module for module, top in of.items() if missed[top] < SMALL_PART * (missed[top] + trained[top])}
+        (missed if module in without else trained)[top] += weight.size
+        above = evidence.places.modules.get(module.rpartition(".")[0])
+        if module in without and above is not None and above.class_path.startswith(LIBRARIES):
+            tops[module] = top
+    return {module for module, top in tops.items() if missed[top] < SMALL_PART * (missed[top] + trained[top])}
 
 
 def _library_model(evidence: Evidence, module: str) -> str | None:
-    """The outermost model of a library around a module; None without one."""
+    """The name of the outermost model of a library around a module, or of the module itself; None without one."""
     modules = evidence.places.modules
     names = ["", *(module[:end] for end in _ends(module))]
-    return next((one for one in names if one in modules and modules[one].class_path.startswith(LIBRARIES)), None)
+    return next((name for name in names if name in modules and modules[name].class_path.startswith(LIBRARIES)), None)
 
 
 _CHOSEN = (
@@ -110,9 +115,10 @@ _UNLEARNED = (
 
 
 def _unlearned(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
-    """Modules that run without a graph before layers that are trained, with weights as they were made.
+    """The modules that run without an autograd graph before trained layers, and have initial weights.
 
-    An optimizer has all of them, so that they are no random features. A teacher or target gives nothing to others.
+    An optimizer has all their parameters, so they are no random features on purpose. Data goes from them to trained
+    layers, so they are no teacher, whose output only the loss takes.
     """
     held, found = _held(evidence), set[str]()
     trained = {
@@ -125,89 +131,94 @@ def _unlearned(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]
         if _runs_without_graph(evidence, module):
             tops.setdefault(_top_without_graph(evidence, module), []).append((module, weights))
     for top, inside in tops.items():
-        every = [one for _, weights in inside for one in weights]
-        matrices = [one for one in every if len(one.info.shape) > 1]
-        if not matrices or not all(one.name in held for one in every):
+        every = [weight for _, weights in inside for weight in weights]
+        matrices = [weight for weight in every if len(weight.info.shape) > 1]
+        if not matrices or not all(weight.name in held for weight in every):
             continue
-        if _leads_to_any(evidence, top, trained) and all(is_as_made(evidence, one, row=0) for one in matrices):
+        if _leads_to_any(evidence, top, trained) and all(is_as_made(evidence, weight, row=0) for weight in matrices):
             found |= {module for module, _ in inside}
     return found
 
 
 def _leads_to_any(evidence: Evidence, module: str, trained: set[str]) -> bool:
-    """Whether data of the first call of `module` comes to a later call of one of those that are trained."""
+    """Whether data may come from the first call of `module` to a later call of one of the modules `trained`."""
     places = evidence.places
     first = places.numbered(module, 0)
-    later = [number for number, one in enumerate(places.calls) if one.module in trained and number > (first or 0)]
+    later = [number for number, call in enumerate(places.calls) if call.module in trained and number > (first or 0)]
     return first is not None and bool(places.sources) and any(places.leads_to(first, number) for number in later)
 
 
 def _held(evidence: Evidence) -> set[str]:
-    """The names of the parameters that optimizers that step have."""
+    """The qualified names of the parameters in the groups of the optimizers that made updates."""
     return {
         name for facts in evidence.training if facts is not None for group in facts.groups for name in group.parameters
     }
 
 
 def _chosen(evidence: Evidence, without: dict[str, list[Weight]]) -> set[str]:
-    """Modules that run without a graph, among others that were frozen: what is left was chosen, as adapters are.
+    """The modules that run without an autograd graph although somebody chose to train them, as adapters.
 
-    Of all parameters in the outermost module that runs so, most elements are frozen, and an optimizer that steps has
-    the others.
+    They are those whose parameters are not frozen where, in the outermost module that runs without a graph, most
+    elements are frozen, and optimizers that make updates have all others.
     """
     held = _held(evidence)
     frozen, left = Counter[str](), Counter[str]()
     tops: dict[str, str] = {}
     is_held: dict[str, bool] = {}
-    missed = {one.name for of in without.values() for one in of}
-    for one in evidence.places.weights():
-        module = _called(evidence, one.module.name)
+    missed = {weight.name for weights in without.values() for weight in weights}
+    for weight in evidence.places.weights():
+        module = _called(evidence, weight.module.name)
         if not _runs_without_graph(evidence, module):
             continue
         top = _top_without_graph(evidence, module)
-        if not one.info.requires_grad:
-            frozen[top] += one.size
-        elif one.name in missed:
+        if not weight.info.requires_grad:
+            frozen[top] += weight.size
+        elif weight.name in missed:
             tops[module] = top
-            left[top] += one.size
-            if one.name not in held:
+            left[top] += weight.size
+            if weight.name not in held:
                 is_held[top] = False
     return {module for module, top in tops.items() if frozen[top] > left[top] and is_held.get(top, True)}
 
 
 def _called(evidence: Evidence, module: str) -> str:
-    """It, or the innermost module around it that is called: one may use the weights of another that is not."""
+    """The innermost module around `module`, or itself, that is called: it may use weights of one that is not."""
     while module and module not in evidence.places.called:
         module = module.rpartition(".")[0]
     return module
 
 
 def _top_without_graph(evidence: Evidence, module: str) -> str:
-    """The outermost module around `module` that runs so, too."""
+    """The outermost module around `module`, but for the model, that runs without an autograd graph, too."""
     while (above := module.rpartition(".")[0]) and _runs_without_graph(evidence, above):
         module = above
     return module
 
 
 def _runs_without_graph(evidence: Evidence, module: str) -> bool:
+    """Whether a module is called, and none of its outputs ever requires a gradient."""
     return module in evidence.places.called and module not in evidence.places.differentiable
 
 
 def _zeros(evidence: Evidence) -> Iterator[Finding]:
-    """Modules that ran, and to whose matrices only zeros came back at each recorded step, while others get more."""
-    graded: dict[tuple[str, str], list[bool]] = {}
+    """Report modules that run, and whose matrices have a gradient of zeros at each recorded step, while others do not.
+
+    Where the gradient vanishes on its way to the first layers, that rule reports it.
+    """
+    flags: dict[tuple[str, str], list[bool]] = {}
     for column in evidence.of_kind("grad", "param"):
-        one = evidence.series[column]
-        info = evidence.places.tensor(one)
+        series = evidence.series[column]
+        info = evidence.places.tensor(series)
         norms = evidence.column("l2_norm", column)
         norms = norms[np.isfinite(norms)]
         if dimensions(info) > 1 and info is not None and info.requires_grad and len(norms) >= LEAST_UNCHANGED:
-            graded.setdefault((one.module, _layer(evidence, one)), []).append(not norms.any())
-    is_zero = {place: all(flags) for place, flags in graded.items()}
+            flags.setdefault((series.module, _layer(evidence, series)), []).append(not norms.any())
+    is_zero = {layer: all(are_zero) for layer, are_zero in flags.items()}
     if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
-        return  # where it gets lost on its way to the first layers, that is told
-    left = _left_by_library(evidence, {module for (module, _), zero in is_zero.items() if zero})
-    for module, layer in sorted((one for one, zero in is_zero.items() if zero), key=_order(evidence)):
+        return
+    zeros = [layer for layer in is_zero if is_zero[layer]]
+    left = _left_by_library(evidence, {module for module, _ in zeros})
+    for module, layer in sorted(zeros, key=_order(evidence)):
         if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
             continue
         is_given_zeros = _is_given_zeros(evidence, module)
@@ -229,7 +240,7 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
             "info" if module in left else "warning",
             at=module,
             rows=range(len(evidence)),
-            numbers={"parameters": len(graded[module, layer])},
+            numbers={"parameters": len(flags[module, layer])},
             text=f"{named(module)} runs, but the gradient of its weights{layer and f' of layer {layer}'} is zero at "
             f"all recorded steps: {why}",
             advice=advice,
@@ -244,24 +255,27 @@ def _is_given_zeros(evidence: Evidence, module: str) -> bool:
 
 
 def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
-    return lambda place: (evidence.places.order(place[0]), place[1])
+    """A key that sorts modules and their layers in the order of execution."""
+    return lambda layer: (evidence.places.order(layer[0]), layer[1])
 
 
 def _layer(evidence: Evidence, series: Series) -> str:
-    """Which of the layers of a recurrent module a parameter is of; empty in other modules."""
+    """The number, in digits, of the layer of a recurrent module that a parameter is of; empty in other modules."""
     found = _LAYER.search(series.path) if evidence.places.class_of(series.module) in RECURRENT else None
     return found[1] if found else ""
 
 
 _LAYER = re.compile(r"_l(\d+)(?:_reverse)?$")
+"""The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
 
 
 def unused_module(evidence: Evidence) -> Iterator[Finding]:
     """A module with trainable parameters that is never called; they get no gradient and never change."""
     places = evidence.places
-    unused = {module: len(of) for module, of in _without_gradient(evidence).items() if module not in places.called}
+    without = _without_gradient(evidence)
+    unused = {module: len(weights) for module, weights in without.items() if module not in places.called}
     used = places.called | {weight.module.name for weight in places.weights()} - unused.keys()
-    around = {one[:end] for one in used for end in _ends(one)}
+    around = {module[:end] for module in used for end in _ends(module)}
     parameters: dict[str, int] = {}
     for module, count in unused.items():
         top = _topmost(module, around)
@@ -284,28 +298,29 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_of_library(evidence: Evidence, module: str, left: set[str]) -> bool:
-    """Whether all unused in it is `left`, and it is not what was added to the library's model.
+    """Whether a module has parts that a library `left` unused, and was not added to the library's model by the user.
 
-    It is of one of its classes then, or stands before another part of the same module that is called: what is added
-    stands at the end.
+    A part of the library is of one of its classes, or is registered before another part of the same module that is
+    called: what users add is registered last.
     """
     known = evidence.places.modules
-    if not any(one == module or one.startswith(f"{module}.") for one in left):
+    if not any(name == module or name.startswith(f"{module}.") for name in left):
         return False
     above, names = module.rpartition(".")[0], [*known]
-    later = (one for one in names[names.index(module) + 1 :] if not one.startswith(f"{module}."))
-    is_inner = any(one.rpartition(".")[0] == above and one in evidence.places.called for one in later)
+    later = (name for name in names[names.index(module) + 1 :] if not name.startswith(f"{module}."))
+    is_inner = any(name.rpartition(".")[0] == above and name in evidence.places.called for name in later)
     return known[module].class_path.startswith(LIBRARIES) or is_inner
 
 
 def _is_of_attention(evidence: Evidence, module: str) -> bool:
-    """Whether it is the last layer of a `MultiheadAttention` that runs, which has it called by a function."""
+    """Whether a module is the last layer of a `MultiheadAttention` that is called: its weights go into a function."""
     above, _, last = module.rpartition(".")
     is_attention = evidence.places.class_of(above) == "MultiheadAttention"
     return is_attention and last == "out_proj" and above in evidence.places.called
 
 
 def _only_weights_taken(evidence: Evidence, module: str, count: int) -> Finding:
+    """The finding that a model takes only the weights of an attention, and not the attended values."""
     return finding(
         evidence,
         "no-gradient",
@@ -320,13 +335,13 @@ def _only_weights_taken(evidence: Evidence, module: str, count: int) -> Finding:
 
 
 def _ends(module: str) -> Iterator[int]:
-    """Where the names of the modules around a module, and its own, end."""
+    """The lengths of the names of all modules around a module, but for the model, and of its own, ascending."""
     yield from (at for at, letter in enumerate(module) if letter == ".")
     yield len(module)
 
 
 def _topmost(module: str, used: set[str]) -> str:
-    """The outermost module around `module` with nothing in it that is used."""
+    """The outermost module around `module` that is not among the modules `used` or around these."""
     while (above := module.rpartition(".")[0]) and above not in used:
         module = above
     return module
@@ -347,41 +362,42 @@ def _without_gradient(evidence: Evidence) -> dict[str, list[Weight]]:
         has_had = grad is not None and bool(evidence.is_there[:, grad].any())
         if info.requires_grad and not has_had and not _changes(evidence, weight):
             found.setdefault(module.name, []).append(weight)
-    return dict(sorted(found.items(), key=lambda one: evidence.places.order(one[0])))
+    return dict(sorted(found.items(), key=lambda item: evidence.places.order(item[0])))
 
 
 def none_has_gradient(evidence: Evidence) -> bool:
     """Whether optimizers step the model's parameters, and none of these ever has a gradient or changes.
 
-    Gradients were asked for, what the model returns could have some, and no backward pass came to the model: with
-    `only=`, parameters that are not recorded may have gradients.
+    Gradients have to be among what was to be logged, the model's output has to require one, and no backward pass may
+    have reached the model: with `only=`, parameters that are not recorded may have gradients.
     """
     if len(evidence) < LEAST_UNCHANGED or evidence.of_kind("grad", "param"):
         return False
     is_stepped = all(
-        one is not None and one.without_gradient is None and any(group.parameters for group in one.groups)
-        for one in evidence.training
+        facts is not None and facts.without_gradient is None and any(group.parameters for group in facts.groups)
+        for facts in evidence.training
     )
-    trained = [one for one in evidence.places.weights() if one.info.requires_grad]
+    trained = [weight for weight in evidence.places.weights() if weight.info.requires_grad]
     return (
         "params_grad" in evidence.model.session.log
         and is_stepped
         and bool(trained)
         and _output_requires_grad(evidence, "")
-        and not any(_changes(evidence, one) for one in trained)
+        and not any(_changes(evidence, weight) for weight in trained)
     )
 
 
 def _changes(evidence: Evidence, weight: Weight) -> bool:
-    """Whether the parameter's values changed between recorded steps: then something trains it at others."""
+    """Whether the parameter's values changed between recorded steps: then unrecorded steps between these train it."""
     column = evidence.find(weight.module.name, None, "param", weight.info.path)
     return column is not None and not _is_constant(evidence, column)
 
 
 def _is_constant(evidence: Evidence, column: int) -> bool:
-    """Whether all statistics stay the same to the last bit.
+    """Whether a parameter's statistics stay the same to the last bit over all recorded steps.
 
-    Those of a sample differ each time: then the first and the last fingerprint are compared, if they are of the whole.
+    Those of a sample of its elements always vary. Then the first and the last fingerprint are compared if they are of
+    all elements, or else the means.
     """
     rows = np.flatnonzero(evidence.is_there[:, column])
     count, sampled = (evidence.column(name, column)[rows] for name in ("count", "sampled"))
@@ -398,11 +414,12 @@ def _is_same(values: npt.NDArray[np.float32]) -> bool:
 
 
 def _output_requires_grad(evidence: Evidence, module: str) -> bool:
+    """Whether an output of a module requires a gradient at any step."""
     return module in evidence.places.differentiable
 
 
 def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
-    """A weight gets gradients and never changes, while others do."""
+    """The weights of some modules get gradients and never change, while others do."""
     moved, stuck = moved_and_stuck(evidence)
     if not moved or not stuck:
         return
@@ -430,16 +447,16 @@ def all_unchanged(evidence: Evidence) -> bool:
 
 
 def moved_and_stuck(evidence: Evidence) -> tuple[set[str], set[str]]:
-    """The modules whose weight matrices get gradients and change, and those whose never change."""
+    """The modules with a weight matrix that gets gradients and changes, and those of which no such matrix changes."""
     moved: set[str] = set()
     stuck: set[str] = set()
     for grad in evidence.of_kind("grad", "param"):
-        one = evidence.series[grad]
-        value = evidence.find(one.module, one.call, one.role, one.path)
-        if value is None or dimensions(evidence.places.tensor(one)) < 2:
+        series = evidence.series[grad]
+        value = evidence.find(series.module, series.call, series.role, series.path)
+        if value is None or dimensions(evidence.places.tensor(series)) < 2:
             continue
         rows = np.flatnonzero(evidence.is_there[:, value] & evidence.is_there[:, grad])
         if len(rows) < LEAST_UNCHANGED or not np.nanmedian(evidence.peaks[rows, grad]) > 0:
             continue
-        (stuck if _is_constant(evidence, value) else moved).add(one.module)
+        (stuck if _is_constant(evidence, value) else moved).add(series.module)
     return moved, stuck - moved
