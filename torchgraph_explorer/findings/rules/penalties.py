@@ -1,4 +1,7 @@
-"""A penalty on the weights within the loss whose gradient leaves nothing of that of the data."""
+"""Finds a penalty on the weights within the loss whose gradient leaves nothing of that of the data.
+
+The evidence is that the gradients of nearly all matrices are those of such a penalty.
+"""
 
 from __future__ import annotations
 
@@ -16,56 +19,58 @@ from torchgraph_explorer.findings.rules.rule import Flags, finding
 Floats = npt.NDArray[np.float64]
 
 LEAST_MATRICES, LEAST_STEPS = 2, 3
+"""Fewest matrices whose gradients are those of a penalty, and fewest steps at which they are."""
 
 ALIKE = 0.1
-"""How far a matrix' gradient over its values may be from that of the others."""
+"""Largest relative difference of the factor of one matrix, or of one step, from that of all."""
 
 EQUAL_SIZES = 0.98
-"""Mean magnitude of the elements of a gradient over their root mean square, from which on all have the same."""
+"""Least mean magnitude over root mean square of a gradient whose elements all have one magnitude."""
 
 MOST = 0.9
-"""Share of the elements of all matrices that are in such ones: a small last layer may well get more from the data."""
+"""Least share of the elements of all matrices that are in those with the gradient of a penalty. A small last layer may
+well get more gradient from the data."""
 
 OFTEN = 0.4
-"""Share of the recorded steps at which it has to be so."""
+"""Least share of the recorded steps at which the gradients are those of a penalty."""
 
 SOLVED = 0.01
-"""Length of the gradients at the model's outputs over that at first, below which the data asks for nothing more."""
+"""Largest norm of the gradients at the model's outputs, over that at first, of a loss of the data that is solved."""
 
 
 def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
     """The gradients of nearly all matrices are the same multiple of their values, or all have one magnitude.
 
-    The first is the gradient of the sum of squares of the weights, the second that of the sum of their magnitudes. Of a
-    loss of the data, neither is so. Where the data's is solved, as by a hinge loss beyond all margins, nothing else is
-    left than a penalty, however small: such steps do not count.
+    The first is the gradient of a sum of squares of the weights, the second that of a sum of their magnitudes. A loss
+    of the data has neither. Where that loss is solved, as a hinge loss beyond all margins is, the gradient of a penalty
+    is all that is left, however small the penalty: such steps do not count.
     """
     weights = trained_matrices(evidence)
     if len(weights) < LEAST_MATRICES:
         return
-    keys = [evidence.series[one] for one in weights]
-    grads = [evidence.find(one.module, one.call, one.role, one.path, "grad") for one in keys]
+    keys = [evidence.series[column] for column in weights]
+    grads = [evidence.find(key.module, key.call, key.role, key.path, "grad") for key in keys]
     columns = [(weight, grad) for weight, grad in zip(weights, grads, strict=True) if grad is not None]
     if len(columns) < LEAST_MATRICES:
         return
-    values, gradients = (np.array(of) for of in zip(*columns, strict=True))
+    values, gradients = map(np.array, zip(*columns, strict=True))
     is_solved = _is_solved(evidence)
-    for name, power, found in (
+    for name, power, factors in (
         ("squares", 2, _factors_of_squares(evidence, values, gradients)),
-        ("magnitudes", 1, _of_magnitudes(evidence, gradients)),
+        ("magnitudes", 1, _factors_of_magnitudes(evidence, gradients)),
     ):
-        rows = np.flatnonzero(np.isfinite(found) & ~is_solved)
+        rows = np.flatnonzero(np.isfinite(factors) & ~is_solved)
         if len(rows) < max(LEAST_STEPS, OFTEN * len(evidence)):
             continue
-        factor = float(np.median(found[rows]))
-        if not (np.abs(found[rows] / factor - 1) < ALIKE).all():
+        factor = float(np.median(factors[rows]))
+        if not (np.abs(factors[rows] / factor - 1) < ALIKE).all():
             continue
         yield finding(
             evidence,
             "weight-decay-dominates",
             "warning",
             at=None,
-            rows=range(len(evidence)),  # as it stays the same, it is a part of the gradients before, too
+            rows=range(len(evidence)),  # the penalty is part of the gradients at other steps, too
             numbers={"factor": factor / power, "matrices": len(columns), "steps": len(rows)},
             text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of the weight matrices are, within "
             f"a few percent, those of a penalty in the loss: the sum of the {name} of the weights, times "
@@ -76,19 +81,26 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_solved(evidence: Evidence) -> Flags:
-    """The rows at which next to nothing comes back to the model's outputs, beside what came at first."""
-    lengths = evidence.matrix("l2_norm")[:, [one.norms for one in trained_outputs(evidence)]].astype(np.float64)
-    if not lengths.shape[1]:
+    """At which rows the gradients at all outputs of the model are next to nothing beside those at first, `[steps]`."""
+    norms = [output.norms for output in trained_outputs(evidence)]
+    lengths = evidence.matrix("l2_norm")[:, norms].astype(np.float64)
+    if not norms:
         return np.zeros(len(evidence), dtype=bool)
     found: Flags = (lengths <= SOLVED * lengths[0]).all(axis=1)
     return found
 
 
 def _factors_of_squares(evidence: Evidence, values: npt.NDArray[np.intp], gradients: npt.NDArray[np.intp]) -> Floats:
-    """At each row, what nearly all is multiplied by in its gradient; NaN where there is no such multiple."""
-    of_values, of_gradients = (evidence.matrix("l2_norm")[:, of].astype(np.float64) for of in (values, gradients))
+    """The factor by which nearly all gradients are multiples of the values, `[steps]`; NaN where they are none.
+
+    That is told from the standard deviations, mean magnitudes and norms of both.
+    """
+    of_values, of_gradients = (
+        np.linalg.norm(evidence.matrix("l2_norm")[:, columns].astype(np.float64), axis=1)
+        for columns in (values, gradients)
+    )
     with np.errstate(all="ignore"):
-        factor: Floats = np.linalg.norm(of_gradients, axis=1) / np.linalg.norm(of_values, axis=1)
+        factor: Floats = of_gradients / of_values
         near = [
             np.abs(evidence.matrix(name)[:, gradients] / evidence.matrix(name)[:, values] / factor[:, None] - 1) < ALIKE
             for name in ("std", "absolute_mean", "l2_norm")
@@ -96,8 +108,8 @@ def _factors_of_squares(evidence: Evidence, values: npt.NDArray[np.intp], gradie
     return np.where(_are_most(evidence, values, np.logical_and.reduce(near)), factor, np.nan)
 
 
-def _of_magnitudes(evidence: Evidence, gradients: npt.NDArray[np.intp]) -> Floats:
-    """At each row, the magnitude of nearly all elements of the gradients; NaN where it differs."""
+def _factors_of_magnitudes(evidence: Evidence, gradients: npt.NDArray[np.intp]) -> Floats:
+    """The magnitude that nearly all elements of the gradients have, `[steps]`; NaN where they have several."""
     mean, count = (evidence.matrix(name)[:, gradients].astype(np.float64) for name in ("absolute_mean", "count"))
     with np.errstate(all="ignore"):
         magnitude: Floats = (mean * count).sum(axis=1) / count.sum(axis=1)
@@ -106,10 +118,10 @@ def _of_magnitudes(evidence: Evidence, gradients: npt.NDArray[np.intp]) -> Float
     return np.where(_are_most(evidence, gradients, are_equal & near), magnitude, np.nan)
 
 
-def _are_most(evidence: Evidence, columns: npt.NDArray[np.intp], told: Flags) -> Flags:
-    """The rows at which this is `told` of matrices that have nearly all elements, and of several."""
+def _are_most(evidence: Evidence, columns: npt.NDArray[np.intp], flags: Flags) -> Flags:
+    """At which rows `flags`, `[steps, matrices]`, are set for several matrices that have nearly all elements."""
     count = np.nan_to_num(evidence.matrix("count")[:, columns]).astype(np.float64)
     with np.errstate(all="ignore"):
-        share = (count * told).sum(axis=1) / count.sum(axis=1)
-    found: Flags = (share > MOST) & (told.sum(axis=1) >= LEAST_MATRICES)
+        share = (count * flags).sum(axis=1) / count.sum(axis=1)
+    found: Flags = (share > MOST) & (flags.sum(axis=1) >= LEAST_MATRICES)
     return found
