@@ -1,4 +1,7 @@
-"""The learning rate, as the optimizers had it at each step: a schedule that takes it away long before the end."""
+"""Finds a schedule that takes the learning rate away long before the end of the training.
+
+The evidence is the learning rates of the optimizers' groups at each step, and the ratios of update to weight.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,23 @@ from torchgraph_explorer.findings.rules.rule import Rows, finding, held
 from torchgraph_explorer.findings.rules.updates import SLOW_RATIO, SMALL_RATIO
 
 GONE = 1.0001e-4
-"""Share of the largest rate before, and some rounding. Usual updates are 1e-4 to 1e-2 of the weights: of so much less,
-float32 keeps hardly anything."""
+"""Largest learning rate that is gone, over the largest one before, with some rounding. Usual updates are 1e-4 to 1e-2
+of the weights: float32 keeps hardly anything of updates that are smaller by this factor."""
 
 FALLEN = 1.0001e-2
-"""The same if the updates are then below `SLOW_RATIO` of the weights, and the loss stays where it began."""
+"""As `GONE`, if the updates are then below `SLOW_RATIO` of the weights, and the loss stays where it began."""
 
 HELD = 0.5
-"""Share of the recorded steps, and of all between them, up to the last one. A schedule that ends at zero is there for
-its last few percent."""
+"""Least share of the recorded steps, and of the training's, up to the last one, at which the rate is gone. A usual
+schedule that ends at zero is near it for the last few percent."""
 
 LEAST_STEPS = 4
-"""Recorded steps of which the rate is known."""
+"""Fewest recorded steps whose learning rate is known."""
 
 
 def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
     """The learning rates of all optimizers have fallen to next to nothing, and stay there for half of the run."""
-    rows = rows_with(evidence, lambda one: any(group.learning_rate is not None for group in one.groups))
+    rows = rows_with(evidence, lambda facts: any(group.learning_rate is not None for group in facts.groups))
     if len(rows) < LEAST_STEPS:
         return
     rates = np.array([_largest_rate(evidence, row) for row in rows])
@@ -60,29 +63,29 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
 def _kept(
     evidence: Evidence, rows: list[int], rates: npt.NDArray[np.float64], *, limit: float, ratio: float
 ) -> Rows | None:
-    """Which of `rows` have a rate of at most `limit` of the largest one before; None if that is no half of the run.
+    """The indices in `rows`, up to the last one, whose rate is at most `limit` of the largest one before.
 
-    Nor if their updates, as far as they are known, come to `ratio` of the weights.
+    None if they are less than half of the run, or if their updates, where they are known, reach `ratio` of the weights.
     """
     kept = held(rates <= limit * np.maximum.accumulate(rates), share=HELD)
     if kept is None or not kept[0]:
         return None
-    at = [rows[one] for one in kept]
-    return kept if _last_long(evidence, at) and _are_small(evidence, at, ratio=ratio) else None
+    late = [rows[at] for at in kept]
+    return kept if _last_long(evidence, late) and _are_small(evidence, late, ratio=ratio) else None
 
 
 def _last_long(evidence: Evidence, rows: list[int]) -> bool:
-    """Whether the steps from the first of these rows on are the same share, where few steps of a run are recorded."""
+    """Whether the steps from the first of these rows on, recorded or not, are a share `HELD` of the training."""
     steps = evidence.steps
     return bool(steps[-1] - steps[rows[0]] >= HELD * (steps[-1] - steps[0]))
 
 
 def _largest_rate(evidence: Evidence, row: int) -> float:
-    return max(one.learning_rate for one in facts_at(evidence, row).groups if one.learning_rate is not None)
+    return max(group.learning_rate for group in facts_at(evidence, row).groups if group.learning_rate is not None)
 
 
 def _are_small(evidence: Evidence, rows: list[int], *, ratio: float) -> bool:
-    """Whether the updates at these rows, half of them at least, are below this, as far as they were measured."""
+    """Whether the updates at these rows are below `ratio` of the weights in the median, or were not measured."""
     ratios = measured_ratios(evidence)[rows]
     known = ratios[np.isfinite(ratios)]
     return not len(known) or bool(np.median(known) < ratio)

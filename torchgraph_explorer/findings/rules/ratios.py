@@ -1,4 +1,4 @@
-"""How large the recorded updates are, relative to the weights."""
+"""Measures how large the recorded updates are, relative to the weights."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from torchgraph_explorer.findings.places import dimensions
 
 
 def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
-    """The median ratio of update and weight of all weight matrices, at each row; NaN where there is none.
+    """The ratio of update to weight in the median of all weight matrices, `[steps]`; NaN where it is not known.
 
-    Without matrices that begin at zero, as those of adapters: at first, their updates are as large as they are. Where
-    some matrices change, those that do not, as of an expert without samples, do not count.
-    With `of_first_norm`, weights that are smaller than at first count as they were then: what decays to nothing, or
-    has a single element that changes its sign, is small beside any update.
+    Matrices that begin at zero, as those of adapters, are left out: their first updates are as large as they are. At
+    steps at which some matrices change, those that do not change, as those of an expert without samples, are left out.
+
+    Args:
+        evidence: What was recorded.
+        of_first_norm: Divide by the norm that a matrix had at first if it has less now. Any update is large beside one
+            that decays to nothing, or has a single element that changes its sign.
     """
-    weights = [one for one in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, one)]
-    ratios = evidence.matrix("mean")[:, weights].astype(np.float64)
+    columns = [column for column in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, column)]
+    ratios = evidence.matrix("mean")[:, columns].astype(np.float64)
     if of_first_norm:
-        ratios *= _shares_left(evidence, weights)
+        ratios *= _shares_left(evidence, columns)
     ratios[~np.isfinite(ratios)] = np.nan
     ratios[(ratios == 0) & (ratios > 0).any(axis=1, keepdims=True)] = np.nan
     found = np.full(len(evidence), np.nan)
@@ -30,20 +33,20 @@ def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.N
 
 
 def _shares_left(evidence: Evidence, columns: list[int]) -> npt.NDArray[np.float64]:
-    """The norm of each parameter over that at first, and at most 1, `[rows, columns]`."""
+    """The norm of each parameter over that at first, and at most 1, `[steps, columns]`."""
     series = [evidence.series[column] for column in columns]
     values = [evidence.find(one.module, one.call, one.role, one.path) or 0 for one in series]
     norms = evidence.matrix("l2_norm")[:, values].astype(np.float64)
-    first = [next(iter(of[np.isfinite(of)]), np.nan) for of in norms.T]
+    first = [next(iter(lengths[np.isfinite(lengths)]), np.nan) for lengths in norms.T]
     shares: npt.NDArray[np.float64] = np.fmin(norms / np.array(first), 1.0)
     return shares
 
 
 def has_ratio(evidence: Evidence, column: int) -> bool:
-    """Whether a parameter's series is of a matrix that does not begin at zero."""
-    one = evidence.series[column]
-    value = evidence.find(one.module, one.call, one.role, one.path)
-    if value is None or dimensions(evidence.places.tensor(one)) < 2:
+    """Whether a series is of a parameter of two or more dimensions that does not begin at zero."""
+    series = evidence.series[column]
+    value = evidence.find(series.module, series.call, series.role, series.path)
+    if value is None or dimensions(evidence.places.tensor(series)) < 2:
         return False
     norms = evidence.column("l2_norm", value)
     known = norms[np.isfinite(norms)]

@@ -1,4 +1,7 @@
-"""An optimizer that is made anew at each step, and so forgets what it had gathered."""
+"""Finds an optimizer that is made anew at each step, and so forgets what it had gathered.
+
+The evidence is the numbers that optimizers of a class get, in the order of their first steps.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,16 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.rule import finding
 
 LEAST_ROWS = 4
-"""Recorded updates by optimizers of the class."""
+"""Fewest recorded updates by optimizers of a class."""
 
 OFTEN = 0.75
-"""New optimizers for each step, between the first and the last of these."""
+"""Least number of new optimizers for each step, between the first and the last recorded update by the class."""
 
 STATELESS = frozenset({"SGD", "LBFGS"})
-"""Classes that have nothing to forget without momentum, or gather it within a step."""
+"""Classes that may have nothing to forget: SGD without momentum, and LBFGS, which gathers its state within a step."""
 
 _NAME = re.compile(r"^(.*?)(?: #(\d{1,9}))?$", re.DOTALL)
-"""An optimizer's name: its class, and from the second one of the class on, how many there were."""
+"""An optimizer's name: its class and, from the second one of the class on, its number."""
 
 
 def optimizer_recreated(evidence: Evidence) -> Iterator[Finding]:
@@ -27,18 +30,18 @@ def optimizer_recreated(evidence: Evidence) -> Iterator[Finding]:
 
     Optimizers are numbered in the order of their first steps, recorded or not.
     """
-    numbers: dict[str, list[tuple[int, int]]] = {}
+    numbers: dict[str, list[tuple[int, int]]] = {}  # by class: the row of each update, and the optimizer's number
     for row, facts in enumerate(evidence.facts):
         for name in facts.optimizers if facts is not None else ():
             match = _NAME.match(name)
             assert match is not None
             numbers.setdefault(match[1], []).append((row, int(match[2] or 1)))
-    for kind, seen in numbers.items():
+    for class_name, seen in numbers.items():
         rows = [row for row, _ in seen]
         steps = int(evidence.steps[rows[-1]] - evidence.steps[rows[0]])
         made = seen[-1][1] - seen[0][1]
         is_new = len({number for _, number in seen}) == len(seen)
-        if kind in STATELESS or len(seen) < LEAST_ROWS or not is_new or made < OFTEN * steps:
+        if class_name in STATELESS or len(seen) < LEAST_ROWS or not is_new or made < OFTEN * steps:
             continue
         yield finding(
             evidence,
@@ -47,8 +50,8 @@ def optimizer_recreated(evidence: Evidence) -> Iterator[Finding]:
             at=None,
             rows=rows,
             numbers={"optimizers": made + 1, "steps": steps + 1},
-            text=f"{made + 1} different optimizers of the class {kind} have made {steps + 1} updates: a new one is "
-            "made at each step, and it knows nothing of the gradients before. The first update of Adam is as large as "
-            "the learning rate in each direction, however small the gradient.",
+            text=f"{made + 1} different optimizers of the class {class_name} have made {steps + 1} updates: a new one "
+            "is made at each step, and it knows nothing of the gradients before. The first update of Adam is as large "
+            "as the learning rate in each direction, however small the gradient.",
             advice="Make the optimizer once, before the loop.",
         )
