@@ -1,4 +1,7 @@
-"""Weights that are drawn anew while a network trains, so that it begins again and again."""
+"""Finds weights that are initialised anew while a network trains, so that it begins again and again.
+
+The evidence is the largest element of each weight: torch draws weights within a bound, and training takes them beyond.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,29 @@ from torchgraph_explorer.findings.rules.beginning import LAYERS
 from torchgraph_explorer.findings.rules.rule import finding
 
 LEAST_TIMES = 2
-"""Once may be a restart on purpose."""
+"""Fewest times that weights are initialised anew: once may be a restart on purpose."""
 
 BEYOND, CLOSE = 1.02, 0.9
-"""Largest element over the bound of what torch draws, one over the root of the inputs: at least, once weights were
-trained, and at least, when they are drawn."""
+"""Least largest element of trained weights, and of new ones, over the bound within which torch draws weights, which is
+`1 / sqrt(inputs)`."""
 
 ROUNDING = 1e-5
+"""How far beyond that bound rounding may put the largest element of new weights, as a share of it."""
 
 AT_ONCE = 5.0
-"""How far the largest element comes back, over its usual change from step to step: training may take it back, too."""
+"""Least fall of the largest element from one step to the next, over its usual change, of weights that are drawn anew:
+training may shrink it, too."""
 
 
 def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
-    """All layers are within the bounds that torch draws weights from again, after training had taken them beyond.
+    """The weights of all layers come back within the bounds that torch draws them from, several times and at once.
 
-    A loop over folds or seeds does that on purpose, so it is worth knowing at most.
+    A loop over folds or seeds initialises anew on purpose, so the severity is `info`.
     """
-    bounded = [one for one in (_relative_peaks(evidence, column) for column in _weights(evidence)) if one is not None]
-    peaks = np.array(bounded)  # [layers, rows]
-    if not bounded or peaks.shape[1] <= LEAST_TIMES:
+    columns = (_relative_peaks(evidence, column) for column in _weights(evidence))
+    layers = [of_layer for of_layer in columns if of_layer is not None]
+    peaks = np.array(layers)  # [layers, steps]
+    if not layers or peaks.shape[1] <= LEAST_TIMES:
         return
     largest, smallest = peaks.max(axis=0), peaks.min(axis=0)
     is_drawn = (largest <= 1 + ROUNDING) & (smallest > CLOSE)
@@ -50,8 +56,8 @@ def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
         "info",
         at=None,
         rows=rows,
-        numbers={"times": len(rows), "layers": len(bounded)},
-        text=f"The weights of {len(bounded)} layers are initialised anew {len(rows)} times while the model trains, at "
+        numbers={"times": len(rows), "layers": len(layers)},
+        text=f"The weights of {len(layers)} layers are initialised anew {len(rows)} times while the model trains, at "
         f"steps {steps}{', …' if len(rows) > 4 else ''}. What it had learned is lost.",
         advice="If this is not a loop over folds or seeds, initialise the weights once, before the training: look for "
         "`reset_parameters()` or `apply(init)` within the loop.",
@@ -61,14 +67,14 @@ def weights_redrawn(evidence: Evidence) -> Iterator[Finding]:
 def _weights(evidence: Evidence) -> Iterator[int]:
     """The columns of the weights of linear and convolution layers that get gradients."""
     for column in evidence.of_kind("value", "param"):
-        one = evidence.series[column]
-        has_gradient = evidence.find(one.module, one.call, "param", one.path, "grad") is not None
-        if one.path == "weight" and has_gradient and evidence.places.class_of(one.module) in LAYERS:
+        series = evidence.series[column]
+        has_gradient = evidence.find(series.module, series.call, "param", series.path, "grad") is not None
+        if series.path == "weight" and has_gradient and evidence.places.class_of(series.module) in LAYERS:
             yield column
 
 
 def _relative_peaks(evidence: Evidence, column: int) -> list[float] | None:
-    """The largest magnitude at each step over the bound that torch draws these weights from; None without inputs."""
+    """The largest magnitude at each step over the bound that torch draws weights from; None if inputs are not known."""
     info = evidence.places.tensor(evidence.series[column])
     inputs = math.prod(size or 0 for size in info.shape[1:]) if info is not None else 0
     peaks: list[float] = (evidence.peaks[:, column] * math.sqrt(inputs)).tolist()

@@ -1,4 +1,7 @@
-"""Targets in units that the outputs of a network would take very long to reach."""
+"""Finds targets in units that the outputs of a network would take very long to reach.
+
+The evidence is a logged squared error that stays far larger than the square of the outputs.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from torchgraph_explorer.findings.rules.rule import finding
 from torchgraph_explorer.findings.rules.targets import squared_errors
 
 FAR = 30.0
-"""Root mean squared error over the root mean square of the outputs, at all steps of the second half."""
+"""Least root mean squared error over the root mean square of the outputs, at all steps of the second half."""
 
 DEAD = 0.5
-"""Share of zeros from which on the outputs are those of a ReLU that may be dead."""
+"""Least share of zeros in outputs that may be those of a dead ReLU, which are not reported."""
 
 
 def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
@@ -25,7 +28,7 @@ def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not is_flat(loss):
         return
-    for one, _, column, norms in trained_outputs(evidence):
+    for series, _, column, norms in trained_outputs(evidence):
         errors = squared_errors(evidence, column, norms)
         if errors is None:
             continue
@@ -38,7 +41,7 @@ def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
                 evidence,
                 "targets-not-scaled",
                 "warning",
-                at=one,
+                at=series,
                 rows=errors.rows,
                 numbers={"root_mean_squared_error": error, "rms": size},
                 text=f"The outputs have a root mean square of {size:.3g}, and the targets are {error:.3g} or more away "

@@ -1,4 +1,7 @@
-"""A loss with the wrong sign: the model learns to be as wrong as it can."""
+"""Finds a loss, or a part of it, with the wrong sign, so that it has no useful minimum.
+
+The evidence is the logged loss, and the gradients at the model's output, which tell its magnitude.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,13 @@ from torchgraph_explorer.findings.rules.rule import finding, quoted
 from torchgraph_explorer.findings.rules.targets import squared_errors
 
 FELL = 2.0
-"""The loss at the end over that at first. An objective that is maximised is negative, too, and rises. That of a policy
-whose rewards are negative does not get below minus the entropy of all actions, with which it may begin."""
+"""Least loss at the end, over that at first, of a negative loss that falls. An objective that is maximised is negative,
+too, but rises. The loss of a policy with negative rewards may begin as minus the entropy of all actions, and does not
+get below that."""
 
 FAR = 100.0
-"""How far below zero a loss is, in times of its first value, or of 1."""
+"""Least ratio of the loss at the end, below zero, to the magnitude of its first value or to 1, of a loss without lower
+bound. Likewise of another scalar that grows."""
 
 
 def loss_negated(evidence: Evidence) -> Iterator[Finding]:
@@ -52,14 +57,15 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _falls(loss: Loss) -> bool:
+    """Whether a negative loss is `FELL` times as far below zero at the end as at first."""
     tenth = max(3, len(loss.values) // 10)
     return bool(np.median(loss.values[-tenth:]) < FELL * np.median(loss.values[:3]))
 
 
 def loss_unbounded(evidence: Evidence) -> Iterator[Finding]:
-    """The loss falls far below zero, ever faster: there is no lowest value that it could come to.
+    """The loss falls far below zero, ever faster, so that it seems to have no lowest value.
 
-    A likelihood of numbers, whose spread may shrink, falls ever slower.
+    The negative logarithm of a density may fall far below zero as well, but ever more slowly.
     """
     loss = judged(evidence)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE:
@@ -70,7 +76,7 @@ def loss_unbounded(evidence: Evidence) -> Iterator[Finding]:
         return
     below = np.flatnonzero(loss.values < -max(1.0, abs(first)))
     since = np.flatnonzero(evidence.steps >= loss.steps[below[0]])
-    grown = [name for name, one in evidence.scalars.items() if name != loss.name and _grows(one.values)]
+    grown = [name for name, scalar in evidence.scalars.items() if name != loss.name and _grows(scalar.values)]
     with_it = f" `{quoted(grown[0])}` grows as it falls." if len(grown) == 1 else ""
     yield finding(
         evidence,
@@ -86,4 +92,5 @@ def loss_unbounded(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _grows(values: npt.NDArray[np.float64]) -> bool:
+    """Whether a scalar ends at more than `FAR` times the magnitude of its first value, or 1."""
     return len(values) > 2 and values[-1] > FAR * max(1.0, abs(float(values[0])))

@@ -1,4 +1,7 @@
-"""The state of a recurrence that gradients do not go through."""
+"""Finds a recurrence whose state is detached from one place to the next, so that no gradient goes back through time.
+
+The evidence is the module graph: calls of a cell one after the other, and which of their inputs require a gradient.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,30 @@ from torchgraph_explorer.findings.rules.rule import finding, named
 from torchgraph_explorer.schema import Call
 
 LEAST_CALLS = 4
-"""Of a cell, one after the other."""
+"""Fewest calls of a cell, one after the other."""
 
 
 def state_detached(evidence: Evidence) -> Iterator[Finding]:
-    """Within a call of the model, a cell is called for one place after the other, and its state is detached each time.
+    """A cell is called for one place after the other, and its state is detached each time.
 
-    The state comes from the call before, whose output requires a gradient, and requires none.
+    The state is detached if it comes from the call before, whose output requires a gradient, and requires none.
     """
-    places, told = evidence.places, set[str]()
+    places, looked_at = evidence.places, set[str]()
     graph, calls = places.graph, places.calls
     if graph is None:
         return
-    before: dict[int, int] = {}
+    before: dict[int, int] = {}  # the call of the same module whose output each call takes
     for edge in graph.edges:
         source, target = graph.nodes[edge.source].call, graph.nodes[edge.target].call
         if source is not None and target is not None and calls[source].module == calls[target].module:
             before[target] = source
     for number, call in enumerate(calls):
-        if places.class_of(call.module) not in RECURRENT_CELLS or call.module in told or number in before:
+        if places.class_of(call.module) not in RECURRENT_CELLS or call.module in looked_at or number in before:
             continue
-        told.add(call.module)
-        following = [at for at, one in enumerate(calls) if one.module == call.module and one.parent == call.parent]
-        later = following[1:]
-        if len(following) < LEAST_CALLS or not all(before.get(at) in following for at in later):
+        looked_at.add(call.module)
+        in_turn = [at for at, other in enumerate(calls) if (other.module, other.parent) == (call.module, call.parent)]
+        later = in_turn[1:]
+        if len(in_turn) < LEAST_CALLS or not all(before.get(at) in in_turn for at in later):
             continue
         if any(_state_has_gradient(calls[at]) or not _has_gradient(calls[before[at]]) for at in later):
             continue
@@ -44,8 +47,8 @@ def state_detached(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             at=call.module,
             rows=range(len(evidence)),
-            numbers={"calls": len(following)},
-            text=f"{named(call.module)} is called {len(following)} times in a row, and the state that each call hands "
+            numbers={"calls": len(in_turn)},
+            text=f"{named(call.module)} is called {len(in_turn)} times in a row, and the state that each call hands "
             "to the next is detached: no gradient goes back through time, so it cannot learn what to remember.",
             advice="Detach the state between batches, or after some number of steps, and not at each step. Look for "
             "`detach()`, `.data` or a copy by `torch.tensor` in the loop.",
@@ -53,8 +56,9 @@ def state_detached(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _state_has_gradient(call: Call) -> bool:
-    return any(one.requires_grad for one in call.inputs if not one.path.startswith("input[0]"))
+    """Whether any input of a cell but its first one, which is no state, requires a gradient."""
+    return any(info.requires_grad for info in call.inputs if not info.path.startswith("input[0]"))
 
 
 def _has_gradient(call: Call) -> bool:
-    return any(one.requires_grad for one in call.outputs)
+    return any(info.requires_grad for info in call.outputs)
