@@ -1,4 +1,8 @@
-"""A softmax over one class, which is always right, or over one score: it gives 1 and teaches nothing."""
+"""Finds a softmax over one class, which is always right, or over one score: it gives 1 and teaches nothing.
+
+The evidence is gradients of zero at an output of one number for each sample, from the first step to the last; or at the
+layers of a module in which a recorded softmax goes over one element.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import Flags, finding, named
 
 LEAST_STEPS = 4
-"""Recorded steps at which the gradient has to be zero."""
+"""Fewest recorded steps with a gradient of zero."""
 
 
 def single_class(evidence: Evidence) -> Iterator[Finding]:
-    """A softmax goes over one element: the model's output, or scores within it."""
+    """A softmax goes over one element: of the model's output, or of scores within the model."""
     found = list(_single_output(evidence))
     yield from found or _single_score(evidence)
 
@@ -27,12 +31,12 @@ def single_class(evidence: Evidence) -> Iterator[Finding]:
 def _single_output(evidence: Evidence) -> Iterator[Finding]:
     """The model gives one number for each sample, and a loss whose gradient is zero from the first step to the last.
 
-    A second critic may be the larger one of two at each sample of an actor's loss. What trains it, which may be a call
-    of its `forward`, reaches its parameters.
+    The parameters must have no gradient either. The second of an actor's two critics, of which the loss takes the
+    smaller one, may have no gradient at its output, but the critics' own loss trains its parameters.
     """
     loss = judged(evidence)
     is_trained: Flags = np.any(evidence.peaks[:, evidence.of_kind("grad", "param")] > 0, axis=1)
-    for one, info, column, norms in trained_outputs(evidence):
+    for series, info, column, norms in trained_outputs(evidence):
         longest = evidence.column("max", norms)
         rows = np.flatnonzero(np.isfinite(longest))
         has_one = len(info.shape) > 1 and info.shape[1] == 1
@@ -43,7 +47,7 @@ def _single_output(evidence: Evidence) -> Iterator[Finding]:
             evidence,
             "single-class",
             "error",
-            at=one,
+            at=series,
             rows=rows,
             numbers={"steps": len(rows), "largest_output": float(np.nanmax(evidence.peaks[:, column]))},
             text=f"The model's output {_sizes(info.shape)} has one class, and the gradient that comes back is zero at "
@@ -55,35 +59,36 @@ def _single_output(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _single_score(evidence: Evidence) -> Iterator[Finding]:
-    """A softmax within a module goes over one element, and layers in there get a gradient of zeros alone, as before it.
+    """Report a softmax over one element within a module some of whose layers only get gradients of zeros.
 
-    A sequence of one place is given to attention on purpose: then there is one query and one key.
+    Those are the layers before the softmax. Attention over a sequence of one place, with one query and one key, is left
+    out: it may be given that on purpose.
     """
-    told: set[str] = set()
-    for row, one in operations(evidence, "single"):
-        is_softmax = evidence.places.class_of(one.module) == "Softmax"
-        around = one.module.rpartition(".")[0] if is_softmax else one.module
+    reported: set[str] = set()
+    for row, softmax in operations(evidence, "single"):
+        is_module = evidence.places.class_of(softmax.module) == "Softmax"
+        around = softmax.module.rpartition(".")[0] if is_module else softmax.module
         within = [name for name in _without_slope(evidence) if f"{name}.".startswith(f"{around}." if around else "")]
-        if one.module in told or one.before[-2:] == (1, 1) or not within:
+        if softmax.module in reported or softmax.before[-2:] == (1, 1) or not within:
             continue
-        told.add(one.module)
+        reported.add(softmax.module)
         yield finding(
             evidence,
             "single-class",
             "warning",
-            at=one.module,
+            at=softmax.module,
             rows=range(row, len(evidence)),
-            numbers={"dimension": one.numbers[0]},
-            text=f"In {named(one.module)}, a softmax of a tensor {[*one.before]} goes over dimension "
-            f"{int(one.numbers[0])}, which has one element: it gives 1 whatever it is given, and {named(within[0])} "
-            "gets no gradient through it.",
+            numbers={"dimension": softmax.numbers[0]},
+            text=f"In {named(softmax.module)}, a softmax of a tensor {[*softmax.before]} goes over dimension "
+            f"{int(softmax.numbers[0])}, which has one element: it gives 1 whatever it is given, and "
+            f"{named(within[0])} gets no gradient through it.",
             advice="Give the softmax the dimension of what is to be weighed against each other, such as the places of "
             "a sequence.",
         )
 
 
 def _without_slope(evidence: Evidence) -> list[str]:
-    """Modules to whose matrices only zeros come back at each recorded step."""
+    """The called modules whose matrices have a gradient of zeros at each recorded step."""
     found: dict[str, bool] = {}
     for column in evidence.of_kind("grad", "param"):
         one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
@@ -95,4 +100,5 @@ def _without_slope(evidence: Evidence) -> list[str]:
 
 
 def _sizes(shape: tuple[int | None, ...]) -> str:
+    """A shape as people write it: `[n, 1]`, with `n` for the samples and for sizes that vary."""
     return f"[{', '.join('n' if size is None or not at else str(size) for at, size in enumerate(shape))}]"
