@@ -1,4 +1,8 @@
-"""Single units: dead ones in a layer that is not dead as a whole, equal ones, and samples that are all alike."""
+"""Finds dead units in a layer that is not dead as a whole, equal units, and outputs that are alike for all samples.
+
+The evidence is what the live training measured of the units of outputs, over the samples of several steps, and of the
+rows of parameters.
+"""
 
 from __future__ import annotations
 
@@ -16,50 +20,59 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, m
 from torchgraph_explorer.schema import EqualRows, Units
 
 DEAD_SHARE = 0.6
-"""Share of the units of a layer that are zero for all samples of several recorded steps."""
+"""Least share of the units of a layer that are zero for all samples of several steps, to be reported."""
 
 MANY_DEAD = 0.75
-"""Share up to which units may die while a training learns."""
+"""Least share of dead units that is a warning although the training learns and they died gradually."""
 
 LEAST_WINDOW = 4
-"""So many steps, or as many as were looked at together in the run."""
+"""Fewest steps over which a unit is zero, or as many as were measured together in the run if that is less."""
 
 SHRUNK = 0.9
-"""The norm of the weights before them, at the end over that at first, below which that may be meant."""
+"""Largest norm at the end, over that at first, of the weights before the units, if a penalty makes them sparse on
+purpose."""
 
 HELD = 0.25
-"""Share of the steps at which that was looked at, up to the last one."""
+"""Least share of the steps with measured units, up to the last one, at which units are dead or samples alike."""
 
 BREAKS = 0.2
-"""Share of those steps at which a single sample may differ: a unit that is dead for all others."""
+"""Largest share of those steps that may be exceptions, as where a single sample differs from all others."""
 
 ALIKE = 1e-3
-"""Largest minus smallest value of a unit over its largest magnitude, in the mean, below which all samples are alike."""
+"""Largest spread of samples that are alike: largest minus smallest value of a unit over its largest magnitude, in the
+mean over the units."""
 
 MORE = 10.0
-"""Times that within which all targets of a batch are nearly alike."""
+"""Largest spread of the targets of a batch that are nearly alike, over `ALIKE`."""
 
 EQUAL_SHARE = 0.5
-"""Share of the rows of a matrix that are equal to another one, after two updates."""
+"""Least share of the rows of a matrix that are equal to another one, after two updates, to be reported."""
+
+LEAST_UPDATE = 1e-5
+"""Least sum of the updates, as a share of the weights, that is more than rounding."""
 
 _LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"})
-"""Their inputs are looked at, where a function between the modules made them."""
+"""Classes of layers whose inputs are measured, where a function between the modules made them."""
+
+_ROUNDING = 1e-4
+"""Largest difference from 0 or 1 that is rounding."""
 
 
 def dead_units(evidence: Evidence) -> Iterator[Finding]:
-    """Nearly all outputs of a ReLU are zero, or half of its units are zero for every sample."""
-    told: set[str | None] = set()
-    for one in units.dead_units(evidence):
-        told.add(one.module)
-        yield one
-    for (module, call), seen in _by_place(evidence).items():
+    """Nearly all outputs of a ReLU are zero, or many of its units are zero for every sample."""
+    reported: set[str | None] = set()
+    for whole_layer in units.dead_units(evidence):
+        reported.add(whole_layer.module)
+        yield whole_layer
+    for (module, call), seen in _by_call(evidence).items():
         at = _rectified(evidence, module, call)
-        window = min(LEAST_WINDOW, max(one.steps for _, one in seen))
-        long = [(row, one) for row, one in seen if one.steps >= max(window, LEAST_ROWS)]
-        kept = held(np.array([one.zero >= DEAD_SHARE * one.units for _, one in long], np.bool_), share=HELD)
-        if at is None or at in told or kept is None or long[-1][1].spread < ALIKE:  # the last is no fault of theirs
+        window = min(LEAST_WINDOW, max(measured.steps for _, measured in seen))
+        long = [(row, measured) for row, measured in seen if measured.steps >= max(window, LEAST_ROWS)]
+        are_dead = [measured.zero >= DEAD_SHARE * measured.units for _, measured in long]
+        kept = held(np.array(are_dead, np.bool_), share=HELD)
+        if at is None or at in reported or kept is None or long[-1][1].spread < ALIKE:  # alike samples are `collapse`
             continue
-        told.add(at)
+        reported.add(at)
         zero = min(long[number][1].zero for number in kept)
         count = long[-1][1].units
         is_gradual = len(kept) < len(long) and zero < MANY_DEAD * count
@@ -72,14 +85,14 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             rows=[long[number][0] for number in kept],
             numbers={"dead": zero, "units": count, "share": zero / count},
             text=f"{zero} of {count} units of {named(at)} ({zero / count:.0%}) are zero for every sample over up to "
-            f"{max(one.steps for _, one in long)} recorded steps. They get no gradient and never come back.",
+            f"{max(measured.steps for _, measured in long)} recorded steps. They get no gradient and never come back.",
             advice="Lower the learning rate, or begin anew from another initialisation, normalise the inputs, or use "
             "LeakyReLU or GELU.",
         )
 
 
 def _shrinks(evidence: Evidence, module: str, call: int) -> bool:
-    """Whether the weights before these units get smaller, as where a penalty makes a network sparse on purpose."""
+    """Whether the weights before the units of a call get smaller, as a penalty makes them for a sparse network."""
     places = evidence.places
     number = places.numbered(module, call)
     before = None if number is None else places.producer(number)
@@ -92,18 +105,28 @@ def _shrinks(evidence: Evidence, module: str, call: int) -> bool:
     return False
 
 
-def _by_place(evidence: Evidence) -> dict[tuple[str, int], list[tuple[int, Units]]]:
-    """The units of each output at the rows at which they were looked at, in the order of execution."""
+def _by_call(evidence: Evidence) -> dict[tuple[str, int], list[tuple[int, Units]]]:
+    """What was measured of the units of each call, with its rows, by module and call in the order of execution.
+
+    The model's own output comes last.
+    """
     found: dict[tuple[str, int], list[tuple[int, Units]]] = {}
-    for row in rows_with(evidence, lambda one: bool(one.units)):
-        for one in facts_at(evidence, row).units:
-            found.setdefault((one.module, one.call), []).append((row, one))
-    order = evidence.places.order
-    return dict(sorted(found.items(), key=lambda each: order(*each[0]) if each[0][0] else len(evidence.places.calls)))
+    for row in rows_with(evidence, lambda facts: bool(facts.units)):
+        for measured in facts_at(evidence, row).units:
+            found.setdefault((measured.module, measured.call), []).append((row, measured))
+
+    def place(key: tuple[str, int]) -> int:
+        module, call = key
+        return evidence.places.order(module, call) if module else len(evidence.places.calls)
+
+    return {key: found[key] for key in sorted(found, key=place)}
 
 
 def _rectified(evidence: Evidence, module: str, call: int) -> str | None:
-    """The module to name, if these units are of a ReLU: it, or the layer before a function; None if they are not."""
+    """The module to name, if the units of a call are those of a ReLU; None if they are not.
+
+    It is the ReLU itself; or, if `module` takes the outputs of `F.relu`, the layer before that.
+    """
     places = evidence.places
     if places.class_of(module) in RECTIFIERS:
         return module
@@ -117,29 +140,26 @@ def _rectified(evidence: Evidence, module: str, call: int) -> str | None:
 
 
 def _is_of_choices(evidence: Evidence, column: int) -> bool:
-    """Whether all elements are 0 or 1, as of a choice of one unit: the others are no dead ones."""
+    """Whether all elements are 0 or 1 at most steps, as where a unit is chosen: the other units are not dead."""
     mean, square = evidence.column("mean", column), evidence.rms[:, column] ** 2
     with np.errstate(all="ignore"):
         is_one = np.abs(evidence.column("max", column) - 1) < _ROUNDING
         return bool(np.nanmean(is_one & (np.abs(square - mean) < _ROUNDING)) > 1 - BREAKS)
 
 
-_ROUNDING = 1e-4
-
-
 def collapse(evidence: Evidence) -> Iterator[Finding]:
     """From some module on, all samples of a batch are nearly alike, up to the model's output."""
-    places = [(place, seen) for place, seen in _by_place(evidence).items() if len(seen) >= LEAST_ROWS]
-    alike = [(place, seen, _alike(seen)) for place, seen in places]
-    if not alike or alike[-1][0][0] != "" or alike[-1][2] is None:
+    calls = [(module, seen) for (module, _), seen in _by_call(evidence).items() if len(seen) >= LEAST_ROWS]
+    alike = [(module, seen, _alike(seen)) for module, seen in calls]
+    if not alike or alike[-1][0] != "" or alike[-1][2] is None:
         return
     first = len(alike) - 1
     while first > 0 and alike[first - 1][2] is not None:
         first -= 1
-    (module, _), seen, rows = alike[first]
-    if _are_asked_for(evidence):
+    module, seen, rows = alike[first]
+    if _are_targets_alike(evidence):
         return
-    output = alike[-1][1][-1][1]
+    _, output = alike[-1][1][-1]
     assert rows is not None
     goes = "goes into" if evidence.places.class_of(module) in _LAYERS else "comes out of"
     what, also = (
@@ -160,12 +180,12 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _are_asked_for(evidence: Evidence) -> bool:
-    """Whether the targets of a squared error are nearly alike, too, at all steps that were looked at.
+def _are_targets_alike(evidence: Evidence) -> bool:
+    """Whether the targets of a squared error are nearly alike, too, at all steps at which they were measured.
 
-    Those that a network gives itself are so only when it has collapsed.
+    Targets that a network makes itself are alike only after it has collapsed.
     """
-    targets = [one.targets for one in evidence.training if one is not None and one.targets is not None]
+    targets = [facts.targets for facts in evidence.training if facts is not None and facts.targets is not None]
     limit = MORE * ALIKE
     return len(targets) >= LEAST_ROWS and all(
         most - least <= limit * max(abs(least), abs(most)) for least, most in targets
@@ -173,30 +193,26 @@ def _are_asked_for(evidence: Evidence) -> bool:
 
 
 def _alike(seen: list[tuple[int, Units]]) -> list[int] | None:
-    """The rows up to the last one at which all samples are alike; None if they are not."""
-    flags = np.array([one.spread < ALIKE for _, one in seen], np.bool_)
+    """The rows, until the last one, at which all samples are alike, but for some exceptions; None if they are not."""
+    flags = np.array([measured.spread < ALIKE for _, measured in seen], np.bool_)
     kept = mostly_held(flags, share=HELD, breaks=BREAKS)
     return None if kept is None else [seen[number][0] for number in kept]
 
 
-LEAST_UPDATE = 1e-5
-"""A share of the weights, by which updates have moved them in sum, that is more than rounding."""
-
-
 def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
-    """Rows of a matrix are equal, and are so still at two steps with updates before them that have changed them."""
-    shares: dict[str, dict[int, tuple[int, int]]] = {}
-    for row in rows_with(evidence, lambda one: bool(one.equal_rows)):
-        for one in facts_at(evidence, row).equal_rows:
-            equal = one.equal - _zero_rows(evidence, one, row)
-            if equal >= EQUAL_SHARE * one.rows:
-                shares.setdefault(one.parameter, {})[row] = equal, one.rows
-    for name, at in sorted(shares.items(), key=lambda each: evidence.places.order(each[0].rpartition(".")[0])):
+    """Rows of a matrix, each of which is the weights of a unit, are equal at two steps after updates changed them."""
+    counts: dict[str, dict[int, tuple[int, int]]] = {}  # by parameter and row: equal rows of it, and all its rows
+    for row in rows_with(evidence, lambda facts: bool(facts.equal_rows)):
+        for found in facts_at(evidence, row).equal_rows:
+            equal = found.equal - _zero_rows(evidence, found, row)
+            if equal >= EQUAL_SHARE * found.rows:
+                counts.setdefault(found.parameter, {})[row] = equal, found.rows
+    for name in sorted(counts, key=lambda name: evidence.places.order(name.rpartition(".")[0])):
         module, _, path = name.rpartition(".")
-        rows = sorted(at)
+        rows = sorted(counts[name])
         if _changed(evidence, module, path, rows) < LEAST_ROWS:
             continue
-        equal, count = at[rows[-1]]
+        equal, count = counts[name][rows[-1]]
         yield finding(
             evidence,
             "symmetric-units",
@@ -210,22 +226,22 @@ def symmetric_units(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _zero_rows(evidence: Evidence, one: EqualRows, row: int) -> int:
-    """How many rows of the parameter may be zeros that no update has reached yet, beyond the first one.
+def _zero_rows(evidence: Evidence, found: EqualRows, row: int) -> int:
+    """How many of the equal rows of a parameter may be zeros that no update has reached yet.
 
-    None where all of them are: they may be equal for good.
+    0 if all elements are zero: such rows may stay equal.
     """
-    module, _, path = one.parameter.rpartition(".")
+    module, _, path = found.parameter.rpartition(".")
     column = evidence.find(module, None, "param", path)
     share = 0.0 if column is None else float(evidence.zero_shares[row, column])
-    return max(0, round(share * one.rows) - 1) if share < 1 else 0
+    return max(0, round(share * found.rows) - 1) if share < 1 else 0
 
 
 def _changed(evidence: Evidence, module: str, path: str, rows: list[int]) -> int:  # noqa: PLR0917
-    """At how many of the rows the parameter is another than at the first step.
+    """At how many of `rows` the parameter differs from what it was at the first step, by more than rounding.
 
-    One tells nothing: of a matrix that begins at zero, Adam's first update leaves the signs of its gradients alone.
-    Nor do updates that are lost in rounding, where rows are compared.
+    A single one would not be enough: Adam's first update makes rows of a matrix that begins at zero equal if the signs
+    of their gradients are.
     """
     column = evidence.find(module, None, "param", path)
     if column is None:
