@@ -1,4 +1,7 @@
-"""A softmax or sigmoid at the end of a network whose loss applies another one, or wants logarithms."""
+"""Finds a softmax or sigmoid at the end of a network whose loss applies another one, or takes logarithms.
+
+The evidence is that the outputs are probabilities, the norms of the gradients at these, and the logged loss.
+"""
 
 from __future__ import annotations
 
@@ -28,29 +31,26 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, fin
 from torchgraph_explorer.schema import Series
 
 MOST_OF_SIGMOID = 0.76
-"""The largest gradient at a sigmoid of a loss that applies another one: the sigmoid of 1, and a margin."""
+"""Largest gradient at the output of a sigmoid whose loss applies another one: the sigmoid of 1, 0.73, and a margin."""
 
 LEAST_OF_SIGMOID = 0.3
-"""The smallest loss of a probability that is taken for a logit is `log(1 + 1/e)`, 0.31."""
+"""Least loss of a probability that is taken for a logit: `log(1 + 1 / e)`, 0.31, and a margin."""
 
 LOSS_AS_EXPECTED = 0.15
-"""By how much the logged loss may differ from the one that the gradient at a sigmoid tells."""
+"""Largest relative difference of the logged loss from the one that the gradients at a sigmoid tell."""
 
 NEAR_LABEL = 0.01
-"""By how much the mean gradient of samples with one label may differ from what follows from their mean output."""
+"""Largest difference of the mean gradient of samples with one label from what follows from their mean output."""
 
 OFTEN = 0.75
-"""Share of the recorded steps at which it has to be so."""
+"""Least share of the recorded steps at which the gradients are those of such a loss."""
 
 
 def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The model's outputs are probabilities, and the gradient that comes back is that of a loss that takes logits.
-
-    Or it is that of a loss with several right classes for a sample, which such probabilities cannot tell.
-    """
+    """The model's outputs are probabilities, and the loss takes logits or logarithms, or has several right classes."""
     yield from softmax_for_several(evidence)
     for output in trained_outputs(evidence):
-        one, info, column, norms = output
+        series, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
         if is_relu_before_sigmoids(evidence, output):
             continue
@@ -61,10 +61,10 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         size, width = samples_of(evidence, info, column), sample_size(info)
         classes, positions = softmax or (2, 1)
         if softmax and _wants_logarithms(evidence, norms, size=size * math.sqrt(positions), rows=rows):
-            yield _taken_for_others(evidence, one, rows, words=_AS_LOGARITHMS)
+            yield _taken_for_others(evidence, series, rows, words=_AS_LOGARITHMS)
             continue
         if softmax and positions == 1 and _is_of_sigmoids(evidence, norms, size=size, rows=rows, classes=classes):
-            yield _taken_for_others(evidence, one, rows, words=_AS_LOGITS)
+            yield _taken_for_others(evidence, series, rows, words=_AS_LOGITS)
             continue
         if softmax:
             lengths = measured[rows] * math.sqrt(positions)
@@ -76,16 +76,15 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
             continue
         if softmax and not any(_may_be_cross_entropy(evidence, classes, times=k) for k in parts(evidence)):
             continue
-        yield _twice(evidence, one, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
+        yield _twice(evidence, series, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
 
 
 def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bool:
-    """Whether the loss, if it was logged, begins as that of nearly equal logits, and is never below that of a sure one.
+    """Whether the logged loss, times `times`, may be a cross entropy that takes probabilities for logits.
 
-    It may have been divided before it was logged: `times` is by what.
-
-    The gradient of a Dice coefficient of probabilities is as large as that of a cross entropy of them, but its loss is
-    at most 1.
+    Such a loss begins as that of nearly equal logits, and is never below that of a sure and right answer. The gradient
+    of a Dice coefficient is as large, but its loss is at most 1. `times` undoes what a loop may have divided the loss
+    by. True if no loss was logged.
     """
     loss = judged(evidence)
     if loss is None or not len(loss.values):
@@ -97,8 +96,8 @@ def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bo
 def _is_of_sigmoids(evidence: Evidence, norms: int, *, size: Floats, rows: Rows, classes: int) -> bool:
     """Whether the loss takes each probability of a softmax for the logit of a binary cross entropy.
 
-    The gradient is then `sigmoid(p)`, and 1 less for the right class. At each sample its square is between that of a
-    right answer, p = 1 for that class, and that of a wrong one, p = 1 for another.
+    The gradient at a probability p then is `sigmoid(p)`, less 1 for the right class. Its norm at a sample is between
+    those of a right answer, with p = 1 for the right class, and of a wrong one, with p = 1 for another.
     """
     low, high = (evidence.column(name, norms)[rows].astype(np.float64) for name in ("min", "max"))
     others = (classes - 1) * SIGMOID_OF_0**2
@@ -110,27 +109,28 @@ def _is_of_sigmoids(evidence: Evidence, norms: int, *, size: Floats, rows: Rows,
 
 
 def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Rows) -> bool:
-    """Whether the loss is linear in the probabilities: it is meant for their logarithms.
+    """Whether the loss is linear in the probabilities, as one is that takes their logarithms.
 
-    The gradient of `-log(p)` at a sample has at least the norm 1. Without the logarithm it is the target, however good
-    the answer is: exactly 1 for a label, and less for a distribution. A squared error can be so small, too, but the
-    loss is then not negative.
+    The norm of the gradient of `-log(p)` at a sample is at least 1. That of a loss that is linear in p is the norm of
+    the target, however good the answer is: 1 for a label, and less for a distribution. The gradient of a squared error
+    may be as small, but that loss is not negative.
     """
     scaled = [evidence.column(name, norms)[rows] * size[rows] for name in ("min", "max")]
-    if not len(rows) or not all((one < 1 + EQUAL).all() for one in scaled):
+    if not len(rows) or not all((lengths < 1 + EQUAL).all() for lengths in scaled):
         return False
-    is_label = all((np.abs(one - 1) < EQUAL).all() for one in scaled)
+    is_label = all((np.abs(lengths - 1) < EQUAL).all() for lengths in scaled)
     loss = judged(evidence)
     return is_label or (loss is not None and len(loss.values) >= LEAST_ROWS and bool((loss.values < 0).all()))
 
 
-def _taken_for_others(evidence: Evidence, one: Series, rows: Rows, *, words: tuple[str, str]) -> Finding:
+def _taken_for_others(evidence: Evidence, output: Series, rows: Rows, *, words: tuple[str, str]) -> Finding:
+    """The finding that the loss takes probabilities for logits or logarithms, at the last softmax or the output."""
     text, advice = words
     return finding(
         evidence,
         "softmax-before-loss",
         "warning",
-        at=_last_softmax(evidence) or one,
+        at=_last_softmax(evidence) or output,
         rows=rows,
         numbers={"steps": len(rows)},
         text=f"The model's outputs are {text}",
@@ -138,6 +138,7 @@ def _taken_for_others(evidence: Evidence, one: Series, rows: Rows, *, words: tup
     )
 
 
+# What follows "The model's outputs are", and what to do.
 _AS_LOGITS = (
     "the probabilities of a softmax, and the loss takes each for a logit, as `binary_cross_entropy_with_logits` does: "
     "no answer can come near 0 or 1, so the loss cannot get small.",
@@ -150,10 +151,10 @@ _AS_LOGARITHMS = (
     "logarithms, as `nll_loss` and `kl_div` do.",
     "End the network with `log_softmax` instead of `softmax`, or hand logits to `cross_entropy`.",
 )
-"""What the output is taken for, and what to do."""
 
 
 def _last_softmax(evidence: Evidence) -> str | None:
+    """The name of the last module if it is a softmax; else None."""
     last = last_module(evidence)
     return last if evidence.places.class_of(last) in {"Softmax", "Softmax2d"} else None
 
@@ -161,8 +162,9 @@ def _last_softmax(evidence: Evidence) -> str | None:
 def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
     """Whether the model's output may be that of a sigmoid, before a loss that applies another one.
 
-    A squared error has gradients of the same size, but a smaller loss. So the loss decides, if it was logged: where the
-    sigmoid is a function, it has to be the one that the gradients tell; where it is a module, it must not be smaller.
+    The gradients of a squared error are as large, but its loss is smaller. So the loss decides, if it was logged. Where
+    the sigmoid is a function, the loss has to be the one that the gradients tell. Where it is a module, the loss only
+    must not be smaller than that of any probability that is taken for a logit.
     """
     if not lie_within(evidence, column):
         return False
@@ -177,12 +179,13 @@ def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
 def _has_one_label(evidence: Evidence, column: int, norms: int) -> bool:
     """Whether the gradients are those of a cross entropy of sigmoids with one label for the whole batch.
 
-    So it is where a critic is given what is real, and then what was made. The mean gradient is then the sigmoid of the
-    mean output, or one less it: that of a squared error is the output itself, which is the same at one number only.
+    A discriminator that is given real samples and generated ones in turn has such batches. The magnitude of the mean
+    gradient then is the sigmoid of the mean output, or 1 less that sigmoid. A squared error has the output itself in
+    place of its sigmoid; where both are nearly equal, the step tells nothing.
     """
     info = evidence.places.tensor(evidence.series[column])
-    ends_so = evidence.places.class_of(last_module(evidence)) == "Sigmoid"  # which may be called for each of both
-    if info is None or sample_size(info) != 1 or not ends_so:
+    ends_with_sigmoid = evidence.places.class_of(last_module(evidence)) == "Sigmoid"  # in any of its calls
+    if info is None or sample_size(info) != 1 or not ends_with_sigmoid:
         return False
     size = samples_of(evidence, info, column)
     outputs, found = evidence.column("mean", column).astype(np.float64), evidence.column("mean", norms) * size
@@ -194,16 +197,16 @@ def _has_one_label(evidence: Evidence, column: int, norms: int) -> bool:
 
 
 def _losses_and_expected(evidence: Evidence, column: int, norms: int) -> Floats:
-    """At each step with both, the logged loss, and the one that gradients of a sigmoid's cross entropy tell: `[n, 2]`.
+    """The logged loss, and the loss that the gradients at a sigmoid tell, at each step with both, `[n, 2]`.
 
-    Its gradient at an element is the probability of the wrong answer, over the number of elements, and its loss the
-    negative logarithm of that of the right one.
+    The gradient of a mean binary cross entropy at an element is the probability of the wrong answer over the number of
+    elements. Its loss is the negative logarithm of the probability of the right answer.
     """
     loss = judged(evidence)
     if loss is None:
         return np.empty((0, 2))
     elements, lengths = (
-        evidence.column(name, of).astype(np.float64) for name, of in (("count", column), ("l2_norm", norms))
+        evidence.column(name, series).astype(np.float64) for name, series in (("count", column), ("l2_norm", norms))
     )
     wrong = lengths * np.sqrt(elements)
     _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
@@ -212,16 +215,22 @@ def _losses_and_expected(evidence: Evidence, column: int, norms: int) -> Floats:
 
 
 def _share_as_expected(losses: Floats) -> float:
+    """The share of the steps at which the logged loss is the one that the gradients tell."""
     return float((np.abs(losses[:, 0] - losses[:, 1]) < LOSS_AS_EXPECTED * losses[:, 1]).mean())
 
 
 def _of_cross_entropy(classes: int, measured: Floats, size: Floats, *, positions: int) -> Flags:
-    """Where the gradient of a sample has the norm of a softmax of probabilities minus the label, summed or averaged.
+    """At which steps the gradients of a sample have the norm of a softmax of probabilities minus the label.
 
-    That is at first about the root of 1 - 1 / classes, as the softmax of probabilities is nearly uniform, and it does
-    not get small even where the answer is right. A negative logarithm has at least 1, and a mean squared error
-    `2 / classes` of it, which for 2 classes is the same. `measured` is for all `positions` of a sample the norm of the
-    average, times their root: that of one position, in the root mean square.
+    That is about `sqrt(1 - 1 / classes)` at first, as the softmax of probabilities is nearly uniform, and stays large
+    even where the answer is right. The negative logarithm has a norm of at least 1, and a mean squared error one of
+    `2 / classes` times as much, which is the same for 2 classes.
+
+    Args:
+        classes: The number of classes.
+        measured: Mean norm of a sample's gradient, times the root of its positions, `[steps]`.
+        size: Number of samples, `[steps]`.
+        positions: Number of positions of a sample. The loss may be a mean over the samples, or their sum.
     """
     if classes < 3 or not len(measured):
         return np.zeros(len(measured), dtype=bool)
@@ -235,16 +244,17 @@ def _of_cross_entropy(classes: int, measured: Floats, size: Floats, *, positions
 
 
 def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:
-    """Where the largest and the mean gradient have the size of a sigmoid of a probability minus the label.
+    """At which steps all gradients have the magnitude of a sigmoid of a probability minus the label, 0.27 to 0.73.
 
-    For each element it lies between 0.27 and 0.73. A binary cross entropy has at least 1.
+    That of a binary cross entropy of probabilities is at least 1.
     """
     most, least = (evidence.column(name, norms) * scale for name in ("max", "min"))
     found: Flags = (most < MOST_OF_SIGMOID) & (least > 1 - MOST_OF_SIGMOID)
     return found
 
 
-def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool, may_be_dice: bool) -> Finding:
+def _twice(evidence: Evidence, output: Series, rows: Rows, *, is_softmax: bool, may_be_dice: bool) -> Finding:
+    """The finding that model and loss both apply a softmax, or both a sigmoid, at the last module or the output."""
     last = last_module(evidence)
     name = "softmax" if is_softmax else "sigmoid"
     is_module = evidence.places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
@@ -253,10 +263,10 @@ def _twice(evidence: Evidence, one: Series, rows: Rows, *, is_softmax: bool, may
         evidence,
         "softmax-before-loss",
         "info" if may_be_dice and judged(evidence) is None else "warning",
-        at=last if is_module else one,
+        at=last if is_module else output,
         rows=rows,
         numbers={"steps": len(rows)},
-        text=f"The output of {named(last if is_module else one.module)} is that of a {name}, and the gradient that "
+        text=f"The output of {named(last if is_module else output.module)} is that of a {name}, and the gradient that "
         f"comes back is that of a loss that applies another one, such as {loss}. Such a loss cannot get small.",
         advice=f"Remove the {name} at the end of the network: the loss applies it. Apply it yourself only to show or "
         "use probabilities.",
