@@ -1,4 +1,8 @@
-"""Losses whose targets do not fit what the network can say: logits for logarithms, and numbers out of its range."""
+"""Finds losses that take logits for logarithms, and targets that are out of the range of the network's outputs.
+
+The evidence is the logged loss and the gradients at the model's output, which together tell a squared error, and the
+range of the outputs.
+"""
 
 from __future__ import annotations
 
@@ -31,39 +35,41 @@ from torchgraph_explorer.schema import Series
 Floats = npt.NDArray[np.float64]
 
 LEAST_OF_COSINES = -1.05
-"""A loss that is linear in its outputs, with gradients of norm 1, is not below -1 if it is a negative cosine."""
+"""Least loss, with a margin, of a negative cosine: it is linear in its outputs, with gradients of norm 1, as `nll_loss`
+is, but never below -1."""
 
 AS_LOGGED, USUALLY = 0.02, 2e-3
-"""By how much the logged loss may differ from the squared error that the gradients tell, and does in the median. A
-binary cross entropy of outputs near one half may be as large for many steps, but for some percent."""
+"""Largest relative difference of the logged loss from the squared error that the gradients tell, at any step and in the
+median. A binary cross entropy of outputs near one half differs by only a few percent for many steps."""
 
 OFTEN = 0.5
-"""Share of the steps at which the error has to be larger than the range."""
+"""Least share of the steps at which the error, or a target, is out of range."""
 
 MARGIN = 0.1
-"""Of the range, beyond which a target is out of it for more than rounding."""
+"""How far beyond a range a target is to be out of it, as a share of the range; or in units of the targets if the range
+has only one end."""
 
 LEAST_OF_FUNCTION = 8
-"""Recorded steps at which outputs have to be within the bounds of a function that no module shows."""
+"""Fewest recorded steps that show the bounds of a function that is no module, or a binary cross entropy."""
 
 STOPPED = 0.5
-"""Share of the squared error, over the second half of the steps, of which a ReLU at the end stops the gradient."""
+"""Least share of the squared error, over the second half of the steps, whose gradient a ReLU at the end stops."""
 
 RANGES = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Softmax": (0.0, 1.0), "Tanh": (-1.0, 1.0)}
-"""What the outputs of these classes lie between."""
+"""The smallest and the largest output of each of these classes."""
 
 
 def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are logits, and the loss takes them for the logarithms of probabilities.
 
-    Its gradient is then the label whatever the answer is: each sample's has the norm 1, or their mean has, if classes
-    have weights. Logarithms of probabilities are not above zero. A distance has such gradients, too, but is not
-    negative; and a cosine is not beyond 1.
+    The gradient of such a loss is the label, whatever the answer is: its norm is 1 in the mean over the samples. Some
+    outputs are above zero, which logarithms of probabilities are not. A distance has such gradients as well, but is not
+    negative; and a negative cosine is not below -1.
     """
     loss = judged(evidence)
     if loss is None or not len(loss.values) or loss.values.min() > LEAST_OF_COSINES:
         return
-    for one, info, column, norms in trained_outputs(evidence):
+    for series, info, column, norms in trained_outputs(evidence):
         if not np.nanmax(evidence.column("max", column), initial=0) > EQUAL:
             continue
         size = samples_of(evidence, info, column)
@@ -72,16 +78,17 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
             every = (of_norm_one(evidence, norms, scale * k, of=("mean",)) for k in parts(evidence))
             rows = next(filter(len, every), None)
             if classes > 2 and rows is not None and len(rows) >= LEAST_ROWS:
-                yield _not_logarithms(evidence, one, rows, lowest=float(loss.values.min()))
+                yield _not_logarithms(evidence, series, rows, lowest=float(loss.values.min()))
                 break
 
 
-def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: float) -> Finding:
+def _not_logarithms(evidence: Evidence, output: Series, rows: Rows, *, lowest: float) -> Finding:
+    """The finding that the loss takes logits for logarithms of probabilities, and came to `lowest`."""
     return finding(
         evidence,
         "logits-before-nll",
         "warning",
-        at=one,
+        at=output,
         rows=rows,
         numbers={"steps": len(rows), "lowest_loss": lowest},
         text="The loss takes the model's outputs for logarithms of probabilities, as `nll_loss` does, but some are "
@@ -92,16 +99,17 @@ def _not_logarithms(evidence: Evidence, one: Series, rows: Rows, *, lowest: floa
 
 
 def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
-    """The squared error of outputs that an activation bounds is larger than any with targets within these bounds.
+    """Outputs that an activation bounds have a squared error with targets beyond these bounds.
 
-    Of a ReLU, which has one bound: most of the error is where it gives zero, and cannot learn otherwise.
+    For a ReLU, which has only one bound, most of the error has to be where it gives zero and passes no gradient. A
+    binary cross entropy has to have targets beyond 0 and 1.
     """
     for output in trained_outputs(evidence):
-        one, info, column, norms = output
+        series, info, column, norms = output
         errors = squared_errors(evidence, column, norms)
         if errors is None:
             if (rows := _of_labels_beyond_one(evidence, output)) is not None:
-                yield _no_probabilities(evidence, one, rows)
+                yield _no_probabilities(evidence, series, rows)
             continue
         bounded = _bounded_by(evidence, column)
         if bounded is not None:
@@ -109,19 +117,20 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             beyond = _share_beyond(evidence, low, high)
             if beyond >= OFTEN or (ends_with(evidence, column, name) and _are_too_large(errors, high - low)):
                 error = float(np.sqrt(np.median(errors.values)))
-                yield _out_of_range(evidence, one, errors.rows, name=name, error=error)
+                yield _out_of_range(evidence, series, errors.rows, name=name, error=error)
         elif sample_size(info) == 1 or _share_beyond(evidence, 0.0, math.inf) >= OFTEN:
             stopped = _stopped_by_relu(evidence, column, norms)
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
-                yield _below_zero(evidence, one, errors.rows, stopped=float(np.median(stopped[late])))
+                yield _below_zero(evidence, series, errors.rows, stopped=float(np.median(stopped[late])))
 
 
 def _of_labels_beyond_one(evidence: Evidence, output: TrainedOutput) -> Rows | None:
-    """The rows with gradients, if they are those of a binary cross entropy with targets beyond 0 and 1; else None.
+    """The rows with gradients, if these are of a binary cross entropy with whole targets beyond 0 and 1; else None.
 
-    The gradient of a logit is its sigmoid less the target, so of nearly equal logits at first a half from each target.
-    It is at most 1 if these lie between 0 and 1. If they do not, it is still bounded, and the loss falls below zero.
+    The gradient at a logit is its sigmoid less the target. At first, the sigmoid is one half, so the gradients are
+    multiples of one half, and larger than one half for such targets. Later they are larger by at most one half, and the
+    loss falls below zero.
     """
     loss, (_, info, column, norms) = judged(evidence), output
     if loss is None or len(loss.values) < LEAST_OF_FUNCTION or sample_size(info) != 1:
@@ -142,12 +151,13 @@ def _last_quarter(values: Floats) -> Floats:
     return values[3 * len(values) // 4 :]
 
 
-def _no_probabilities(evidence: Evidence, one: Series, rows: Rows) -> Finding:
+def _no_probabilities(evidence: Evidence, output: Series, rows: Rows) -> Finding:
+    """The finding that a binary cross entropy has targets beyond 0 and 1."""
     return finding(
         evidence,
         "targets-out-of-range",
         "warning",
-        at=one,
+        at=output,
         rows=rows,
         numbers={"low": 0.0, "high": 1.0},
         text="The gradients are those of a binary cross entropy with targets that are not between 0 and 1, such as "
@@ -158,22 +168,23 @@ def _no_probabilities(evidence: Evidence, one: Series, rows: Rows) -> Finding:
 
 
 def _are_too_large(errors: SquaredErrors, width: float) -> bool:
+    """Whether most squared errors are larger than any with outputs and targets within a range of this width."""
     return bool((errors.values > width**2).mean() >= OFTEN)
 
 
 def _share_beyond(evidence: Evidence, low: float, high: float) -> float:
-    """The share of the steps, of those at which targets were looked at, with some far out of this range."""
-    known = [one.targets for one in evidence.training if one is not None and one.targets is not None]
+    """The share of the steps with known targets that have a target beyond this range; 0 if too few are known."""
+    known = [facts.targets for facts in evidence.training if facts is not None and facts.targets is not None]
     margin = MARGIN * (high - low) if math.isfinite(high) else MARGIN
     beyond = [least < low - margin or most > high + margin for least, most in known]
     return sum(beyond) / len(beyond) if len(beyond) >= LEAST_ROWS else 0.0
 
 
 def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | None:
-    """The share of the squared gradient at the model's output that a ReLU behind the last layer stops.
+    """The share of the squared error that is where a ReLU behind the last layer stops its gradient, `[steps]`.
 
-    None if the output is not that of a ReLU, a module or a function. A squared error is spread over the samples as its
-    squared gradient is.
+    It is the share of the squared gradient at the model's output, which is proportional to the error. None if the
+    output is not that of a ReLU, be it a module or a function.
     """
     low, zeros = (evidence.column(name, column) for name in ("min", "zeros"))
     if np.nanmin(low, initial=0) < 0 or not np.nanmin(zeros, initial=np.inf) > 0:
@@ -183,19 +194,20 @@ def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | No
     before = evidence.find(name, 0, *(("input", "input[0]") if is_module else ("output", "output")), "grad_norm")
     if before is None:
         return None
-    after, passed = (evidence.column("l2_norm", one).astype(np.float64) ** 2 for one in (norms, before))
+    after, passed = (evidence.column("l2_norm", column).astype(np.float64) ** 2 for column in (norms, before))
     with np.errstate(all="ignore"):
         found: Floats = 1 - passed / after
     return found
 
 
-def _below_zero(evidence: Evidence, one: Series, rows: Rows, *, stopped: float) -> Finding:
+def _below_zero(evidence: Evidence, output: Series, rows: Rows, *, stopped: float) -> Finding:
+    """The finding that targets are below zero behind a ReLU, at its module or the model's output."""
     last = last_module(evidence)
     return finding(
         evidence,
         "targets-out-of-range",
         "warning",
-        at=last if evidence.places.class_of(last) == "ReLU" else one,
+        at=last if evidence.places.class_of(last) == "ReLU" else output,
         rows=rows,
         numbers={"stopped": stopped, "low": 0.0},
         text=f"The model ends with a ReLU, and {stopped:.0%} of the squared error is where the ReLU gives zero and "
@@ -205,7 +217,7 @@ def _below_zero(evidence: Evidence, one: Series, rows: Rows, *, stopped: float) 
 
 
 class SquaredErrors(NamedTuple):
-    """The logged loss, at the rows at which it is known."""
+    """Logged mean squared errors, and the rows of their steps, both `[n]`."""
 
     rows: Rows
     values: Floats
@@ -214,7 +226,7 @@ class SquaredErrors(NamedTuple):
 def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1) -> SquaredErrors | None:
     """The logged loss, if it is at all steps the mean squared error that the gradients at an output tell; else None.
 
-    With a `sign` of -1, if it is the negative of that error.
+    With a `sign` of -1, the loss has to be the negative of that error, and the result is the error.
     """
     loss = judged(evidence)
     if loss is None:
@@ -232,13 +244,14 @@ def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1
 
 
 def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, float]] | None:
-    """The last module, if it bounds the model's output, or a function that does, as the outputs tell; and the bounds.
+    """The class of the last module, or the function that the outputs tell, that bounds the model's output; its bounds.
 
-    Outputs of a function stay within its bounds at all steps, and come near one of them in the last quarter.
+    Outputs of a function stay within its bounds at all steps, and come near one of them in the last quarter. None if
+    there is no such module or function.
     """
-    module = next(((name, RANGES[name]) for name in RANGES if ends_with(evidence, column, name)), None)
+    module = next((name for name in RANGES if ends_with(evidence, column, name)), None)
     if module is not None:
-        return module
+        return module, RANGES[module]
     least, most = (evidence.column(name, column).astype(np.float64) for name in ("min", "max"))
     known = np.flatnonzero(np.isfinite(least) & np.isfinite(most))
     late = known[3 * len(known) // 4 :]
@@ -247,19 +260,20 @@ def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, floa
         near = (1 - NEAR_BOUND) * (high - low)
         is_within = len(known) >= LEAST_OF_FUNCTION and (least[known] >= low).all() and (most[known] <= high).all()
         if name == "Sigmoid" and (least[known] == 0).any():
-            continue  # as of a ReLU
+            continue  # zeros are those of a ReLU
         if is_within and ((least[late] < low + near).all() or (most[late] > high - near).all()):
             return name, RANGES[name]
     return None
 
 
-def _out_of_range(evidence: Evidence, one: Series, rows: Rows, *, name: str, error: float) -> Finding:
+def _out_of_range(evidence: Evidence, output: Series, rows: Rows, *, name: str, error: float) -> Finding:
+    """The finding that targets are beyond the bounds of the activation `name`, with this root mean squared error."""
     low, high = RANGES[name]
     return finding(
         evidence,
         "targets-out-of-range",
         "warning",
-        at=one,
+        at=output,
         rows=rows,
         numbers={"root_mean_squared_error": error, "low": low, "high": high},
         text=f"A {name} keeps the model's outputs between {low:g} and {high:g}, and there are targets out of that "

@@ -1,4 +1,7 @@
-"""Parameters that were equal at first and part ways: a tie of weights that broke, a teacher that learns by itself."""
+"""Finds weights that were tied and part ways, tied embeddings that are too large for logits, and teachers that learn.
+
+The evidence is fingerprints of the parameters, which are equal where all elements are.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,21 @@ _COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow|target|k|key)($|
 """Words in the names of modules that follow another one, and learn nothing by themselves."""
 
 LARGE_LOGITS = 3.0
-"""Root mean square of an output layer's outputs at first. Of logits of 3, the loss is about 4 above that of a guess."""
+"""Largest usual root mean square of an output layer's outputs at the first step. A cross entropy of normally
+distributed logits of this size is about 4 nats above that of equal ones."""
 
 NEARLY = 0.05
-"""By how much the statistics of an embedding may differ from those that it is drawn from."""
+"""Largest difference of an embedding's statistics from those of the distribution that torch draws it from."""
 
 _NORMAL = float(np.sqrt(2 / np.pi))
 """Mean magnitude over standard deviation of normally distributed numbers around zero."""
 
 
 def broken_tie(evidence: Evidence) -> Iterator[Finding]:
-    """The weights of an embedding and of an output layer begin equal, to the last bit, and are not at the end."""
-    weights = [one for one in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, one)]
-    embeddings = [one for one in weights if "Embedding" in _class_of(evidence, one)]
-    others = [one for one in weights if "Embedding" not in _class_of(evidence, one)]
+    """The weights of an embedding and of another layer begin equal, to the last bit, and are not at the end."""
+    weights = [column for column in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, column)]
+    embeddings = [column for column in weights if "Embedding" in _class_of(evidence, column)]
+    others = [column for column in weights if "Embedding" not in _class_of(evidence, column)]
     for first, second in product(embeddings, others):
         if _shape(evidence, first) != _shape(evidence, second):
             continue
@@ -58,14 +62,16 @@ def broken_tie(evidence: Evidence) -> Iterator[Finding]:
 
 
 def large_tie(evidence: Evidence) -> Iterator[Finding]:
-    """An output layer shares the weights of an embedding, which begin as torch makes these: too large for logits."""
+    """An output layer shares the initial weights of an embedding, which are too large for logits."""
     if int(evidence.steps[0]) != 0:
         return
-    weights = [one for one in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, one)]
+    weights = [column for column in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, column)]
     embeddings = [
-        one for one in weights if "Embedding" in _class_of(evidence, one) and is_standard_normal(evidence, one)
+        column
+        for column in weights
+        if "Embedding" in _class_of(evidence, column) and is_standard_normal(evidence, column)
     ]
-    heads = [one for one in weights if "Linear" in _class_of(evidence, one)]
+    heads = [column for column in weights if "Linear" in _class_of(evidence, column)]
     for first, second in product(embeddings, heads):
         tied, at = evidence.series[first], evidence.series[second]
         output = evidence.find(at.module, 0, "output", "output")
@@ -87,27 +93,30 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
 
 
 def sharing_embeddings(evidence: Evidence, columns: list[int]) -> set[int]:
-    """Those that have the elements of an embedding at the first step, as the last layer of a language model has."""
-    embeddings = [one for one in evidence.of_kind("value", "param") if "Embedding" in _class_of(evidence, one)]
-    shapes = {_shape(evidence, one) for one in embeddings}
+    """Those of `columns` that are equal to an embedding at the first step, as the last layer of a language model."""
+    embeddings = [column for column in evidence.of_kind("value", "param") if "Embedding" in _class_of(evidence, column)]
+    shapes = {_shape(evidence, embedding) for embedding in embeddings}
     return {
         column
         for column in columns
-        if _shape(evidence, column) in shapes and any(_are_tied(evidence, one, column) for one in embeddings)
+        if _shape(evidence, column) in shapes
+        and any(_are_tied(evidence, embedding, column) for embedding in embeddings)
     }
 
 
 def _are_tied(evidence: Evidence, first: int, second: int) -> bool:
+    """Whether two parameters have the same shape and are equal at the first step."""
     return _shape(evidence, first) == _shape(evidence, second) and _are_equal(evidence, first, second, row=0)
 
 
 def is_standard_normal(evidence: Evidence, column: int) -> bool:
-    """Whether the elements begin as those of `nn.Embedding`: of a normal distribution with mean 0 and deviation 1."""
+    """Whether a parameter begins with a standard normal distribution, as torch draws those of `nn.Embedding`."""
     mean, std, size = (float(evidence.column(name, column)[0]) for name in ("mean", "std", "absolute_mean"))
     return abs(std - 1) < NEARLY and abs(mean) < NEARLY and abs(size / std - _NORMAL) < NEARLY
 
 
 def _is_trained_matrix(evidence: Evidence, column: int) -> bool:
+    """Whether a parameter has two dimensions and requires a gradient."""
     info = evidence.places.tensor(evidence.series[column])
     return dimensions(info) == 2 and info is not None and info.requires_grad
 
@@ -117,14 +126,15 @@ def _class_of(evidence: Evidence, column: int) -> str:
 
 
 def _shape(evidence: Evidence, column: int) -> object:
+    """The shape and dtype of a parameter; None if they are not known."""
     info = evidence.places.tensor(evidence.series[column])
     return info and (info.shape, info.dtype)
 
 
 def _parted(evidence: Evidence, first: int, second: int, *, rows: Rows) -> int | None:
-    """How many of `rows` the two are equal at before they differ up to the end; None if they do not part.
+    """How many of `rows` there are before the first at which two parameters differ; None if they do not part.
 
-    Once they differ, they are taken to do so up to the end.
+    They are taken to differ until the end from then on, so that few fingerprints have to be read.
     """
     if len(rows) < LEAST_ROWS or not _are_equal(evidence, first, second, row=rows[0]):
         return None
@@ -141,18 +151,18 @@ def _parted(evidence: Evidence, first: int, second: int, *, rows: Rows) -> int |
 
 
 def _are_equal(evidence: Evidence, first: int, second: int, *, row: int) -> bool:
-    """Whether all elements are the same at a row, and not all alike; by their fingerprints."""
+    """Whether two parameters have equal elements at a row, by their fingerprints, and not only one value."""
     low, high = (evidence.column(name, first)[row] for name in ("min", "max"))
     prints = evidence.model.rows(evidence.frames[[row]]).fingerprints[0, [first, second]]
     return bool(low < high and prints[0] == prints[1] and prints[0] & np.uint64(EXTENT) == Extent.ALL)
 
 
 def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
-    """A module that is named as a moving average or teacher begins as a copy of another one, and is trained as that is.
+    """A module that is named as a moving average or teacher begins as a copy of another one, and is trained like that.
 
-    A single matrix may begin as another one does because both are made so: keys and queries as the identity, say.
+    It has to have several matrices: single ones may begin equal on purpose, as those of keys and queries as identities.
     """
-    rows = rows_with(evidence, lambda one: bool(one.groups))
+    rows = rows_with(evidence, lambda facts: bool(facts.groups))
     if len(rows) < LEAST_ROWS or evidence.steps[0] != 0:
         return
     held = {name for row in rows for group in facts_at(evidence, row).groups for name in group.parameters}
@@ -160,9 +170,9 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
         parent, _, last = copy.rpartition(".")
         if not _COPY.search(last) or _COPY.search(parent.rpartition(".")[2]):
             continue
-        trained = [one for one in _matrices(evidence, copy) if _is_trained(evidence, one, held)]
+        trained = [matrix for matrix in _matrices(evidence, copy) if _is_trained(evidence, matrix, held)]
         original = _original(evidence, copy, trained) if len(trained) > 1 else None
-        if original is None or not all(_is_trained(evidence, one, held) for one in _matrices(evidence, original)):
+        if original is None or not all(_is_trained(evidence, matrix, held) for matrix in _matrices(evidence, original)):
             continue
         yield finding(
             evidence,
@@ -179,22 +189,21 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _matrices(evidence: Evidence, module: str) -> list[Series]:
-    return [
-        one
-        for one in map(evidence.series.__getitem__, evidence.of_kind("value", "param"))
-        if (one.module == module or one.module.startswith(f"{module}.")) and _is_trained_matrix(evidence, one.id)
-    ]
+    """The series of the matrices that require a gradient, of a module and all modules inside."""
+    params = map(evidence.series.__getitem__, evidence.of_kind("value", "param"))
+    inside = [one for one in params if one.module == module or one.module.startswith(f"{module}.")]
+    return [one for one in inside if _is_trained_matrix(evidence, one.id)]
 
 
-def _is_trained(evidence: Evidence, one: Series, held: set[str]) -> bool:
-    """Whether an optimizer has the parameter and it gets a gradient."""
-    grad = evidence.find(one.module, None, "param", one.path, "grad")
-    name = f"{one.module}.{one.path}"
+def _is_trained(evidence: Evidence, parameter: Series, held: set[str]) -> bool:
+    """Whether a parameter is among those that optimizers have, `held`, and gets a gradient at most steps."""
+    grad = evidence.find(parameter.module, None, "param", parameter.path, "grad")
+    name = f"{parameter.module}.{parameter.path}"
     return name in held and grad is not None and bool(np.nanmedian(evidence.peaks[:, grad]) > 0)
 
 
 def _original(evidence: Evidence, copy: str, weights: list[Series]) -> str | None:
-    """The module of which all these weights of `copy` are copies; None if there is none, or no weight."""
+    """The module beside `copy` whose weights are equal to all `weights` of `copy` at first; None if there is none."""
     if not weights:
         return None
     parent = copy.rpartition(".")[0]
