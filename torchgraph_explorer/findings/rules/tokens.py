@@ -1,6 +1,7 @@
-"""Models of sequences of tokens that are given what they are to answer, or are taught padding.
+"""Finds models of sequences of tokens that are given what they have to answer, or that are taught padding.
 
-The gradient at the logits tells the right answers, which are compared with the tokens that the model was given.
+The evidence is the right answers, which the gradients at the logits tell: the live training compared them with the
+tokens that the model was given, and measured what attention sees.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import Call, Operation
 
 ALL = 0.99
-"""Share of the positions, at each step, whose answer is such a token."""
+"""Least share of the places, at each step, whose right answer is the token in question, if all are."""
 
 ALIKE = 0.9
-"""Share from which on that may be so."""
+"""Largest share of the places whose right answer is another token than the one in question, if that is chance."""
 
 VISIBLE = 0.01
-"""Weight that a query gives to later keys, in the mean."""
+"""Largest mean weight that a query of causal attention gives to later keys."""
 
 PADDED, OFTEN_PADDED = 0.1, 0.5
-"""Shares of the positions that are of padding, behind the first one: worth a look, and most of what is learned."""
-
+"""Least share of the right answers that are padding behind padding, to be reported; and to be a warning."""
 
 HIDDEN, MOST_HIDDEN, MASKED = 0.05, 0.6, 0.5
-"""Share of the places that the loss leaves out; of these, the share with the token of a mask, and between others."""
+"""Least and largest share of the places that the loss leaves out, if these are the masked ones; and least share of
+these that have the most common token, and that are between other places."""
 
 ENDS = 2
-"""Places by which the padding of some samples is longer than that of others."""
+"""Least number of places by which the padding of some samples is longer than that of others."""
 
 
 class _Input(NamedTuple):
-    """An input of tokens that an embedding takes as it is.
+    """An input of tokens `[samples, length]` that an embedding takes as it is.
 
     Attributes:
         path: Its path.
         length: Its second size; 0 if that varies.
-        following: Smallest share of the positions whose answer is its next token.
-        same: Smallest share of those whose answer is the token at the same place.
+        following: Share of the places whose right answer is the next token of the input, at the step with the least.
+        same: Share of the places whose right answer is the token at the same place, likewise.
         most: The largest token.
     """
 
@@ -60,23 +61,27 @@ class _Input(NamedTuple):
 def future_visible(evidence: Evidence) -> Iterator[Finding]:
     """The answers are the next tokens of the input, and attention or recurrence goes both ways: the model sees them."""
     yield from _numbers_visible(evidence)
-    inputs = [one for one in _inputs(evidence) if one.most > 1]
-    for one in inputs:
-        others = [each for each in inputs if each.path != one.path]
-        if one.following < ALL or not one.length or any(each.length in {0, one.length} for each in others):
+    inputs = [tokens for tokens in _inputs(evidence) if tokens.most > 1]
+    for tokens in inputs:
+        others = [other for other in inputs if other.path != tokens.path]
+        if tokens.following < ALL or not tokens.length:
             continue
-        looking = _looks_ahead(evidence, one.length) or (None if others else _goes_both_ways(evidence, one.length))
-        if looking is None:
+        if any(other.length in {0, tokens.length} for other in others):
             continue
-        module, row = looking
+        found = _looks_ahead(evidence, tokens.length)
+        if found is None and not others:
+            found = _goes_both_ways(evidence, tokens.length)
+        if found is None:
+            continue
+        module, row = found
         yield finding(
             evidence,
             "future-visible",
             "warning",
             at=module,
             rows=range(row, len(evidence)),
-            numbers={"share": one.following},
-            text=f"The right answer at each place is the next token of `{one.path}`, and {named(module)} lets each "
+            numbers={"share": tokens.following},
+            text=f"The right answer at each place is the next token of `{tokens.path}`, and {named(module)} lets each "
             "place see the tokens after it. The model can read off the answers, which it will not have when it is "
             "used.",
             advice="Mask the keys after each query (`is_causal=True`, or a triangular mask), or let the recurrence go "
@@ -110,15 +115,18 @@ def _numbers_visible(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _looks_ahead(evidence: Evidence, length: int) -> tuple[str, int] | None:
-    """The first module whose attention sees later places of such a sequence, and the row at which that was seen."""
-    for row, one in operations(evidence, "attention"):
-        if one.before == (length, length) and one.numbers[0] > VISIBLE:
-            return one.module, row
+    """The first module whose attention over sequences of this length sees later places, and the row of that."""
+    for row, attention in operations(evidence, "attention"):
+        if attention.before == (length, length) and attention.numbers[0] > VISIBLE:
+            return attention.module, row
     return None
 
 
 def _goes_both_ways(evidence: Evidence, length: int) -> tuple[str, int] | None:
-    """The first recurrence that does, or convolution that is padded on both sides."""
+    """The first bidirectional recurrence, or convolution over this length that is padded on both sides; and the row 0.
+
+    None without either.
+    """
     places = evidence.places
     for call in places.calls:
         name = places.class_of(call.module)
@@ -130,12 +138,15 @@ def _goes_both_ways(evidence: Evidence, length: int) -> tuple[str, int] | None:
 
 
 def _keeps_length(call: Call, length: int) -> bool:
-    """Whether it pads by itself: of a sequence that is padded ahead, on one side, it gives a shorter one."""
-    return [one.shape[-1] for one in (*call.inputs, *call.outputs) if one.shape] == [length, length]
+    """Whether a convolution takes and gives this length, so that it pads both sides.
+
+    A causal one pads one side before the convolution, which then takes a longer sequence.
+    """
+    return [info.shape[-1] for info in (*call.inputs, *call.outputs) if info.shape] == [length, length]
 
 
 def _is_wide(evidence: Evidence, module: str) -> bool:
-    """Whether more than one place counts, and no weights are masked by zeros."""
+    """Whether a convolution goes over more than one place, and none of its weights is zero, as masked ones are."""
     weight = evidence.find(module, None, "param", "weight")
     kernel = evidence.places.option(module, "kernel_size")
     return weight is not None and kernel not in {None, "(1,)"} and not np.nanmax(evidence.zero_shares[:, weight]) > 0
@@ -144,20 +155,20 @@ def _is_wide(evidence: Evidence, module: str) -> bool:
 def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     """The answer at each place is the very token that the model is given there.
 
-    So it is for an autoencoder, too. But that has no causal attention over these tokens alone, nor a single recurrence
-    that goes one way over them; and what is decoded beside another input is given the tokens before, not those that are
-    asked for.
+    An autoencoder may have such answers on purpose. Without other inputs of tokens, the model is no autoencoder if
+    its attention over these tokens is causal, or if a single recurrence goes one way over them. With others, such as
+    those of a translation, a decoder should be given the token before each answer.
     """
     yield from target_in_inputs(evidence)
-    inputs = [one for one in _inputs(evidence) if one.most > 1]
-    given = [one for one in inputs if one.same >= ALL]
+    inputs = [tokens for tokens in _inputs(evidence) if tokens.most > 1]
+    given = [tokens for tokens in inputs if tokens.same >= ALL]
     if not given:
         return
     others = [one for one in inputs if one not in given]
     is_fault = not _shifts_within(evidence, given) and (
         _is_causal(evidence, given) or _recurs_over_tokens(evidence)
         if not others
-        else all(max(one.following, one.same) < ALIKE for one in others)
+        else all(max(tokens.following, tokens.same) < ALIKE for tokens in others)
     )
     if not is_fault:
         yield from _hidden_left_out(evidence, given)
@@ -177,15 +188,15 @@ def answers_in_inputs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _hidden_left_out(evidence: Evidence, given: list[_Input]) -> Iterator[Finding]:
-    """The loss leaves out the places whose token is hidden by one of a mask, and asks for all others.
+    """Report a loss that leaves out the places whose token is hidden by that of a mask, and asks for all others.
 
-    What is padded is left out, too, but it is at an end.
+    Padding may be left out as well, but that is at the ends of sequences.
     """
-    seen = [(row, one.numbers) for row, one in operations(evidence, "hidden") if one.module == given[0].path]
+    seen = [(row, hidden.numbers) for row, hidden in operations(evidence, "hidden") if hidden.module == given[0].path]
     if len(seen) < LEAST_ROWS:
         return
-    for _, (out, same, learned, between) in seen:
-        if not HIDDEN <= out <= MOST_HIDDEN or min(same, between) < MASKED or learned > 1 - ALL:
+    for _, (left_out, with_mask, learned, between) in seen:
+        if not HIDDEN <= left_out <= MOST_HIDDEN or min(with_mask, between) < MASKED or learned > 1 - ALL:
             return
     share = float(np.median([numbers[0] for _, numbers in seen]))
     yield finding(
@@ -218,9 +229,9 @@ def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
 
 
 def _recurs_over_tokens(evidence: Evidence) -> bool:
-    """Whether there is one recurrence, without attention, that goes one way over what an embedding gives."""
+    """Whether there is one call of a recurrence, no attention, and it goes one way over what an embedding gives."""
     places = evidence.places
-    recurrent = [at for at, one in enumerate(places.calls) if places.class_of(one.module) in RECURRENT]
+    recurrent = [number for number, call in enumerate(places.calls) if places.class_of(call.module) in RECURRENT]
     if len(recurrent) != 1 or any(True for _ in operations(evidence, "attention")):
         return False
     if places.option(places.calls[recurrent[0]].module, "bidirectional") == "True":
@@ -232,7 +243,7 @@ def _recurs_over_tokens(evidence: Evidence) -> bool:
 
 
 _EACH_PLACE = frozenset({"Dropout", "LayerNorm", "Linear", "ReLU"})
-"""Classes that mix no places."""
+"""Classes of modules that compute each place from the same place only."""
 
 
 def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
@@ -240,10 +251,12 @@ def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
     seen: dict[str, list[tuple[int, float]]] = {}
     for row, found in operations(evidence, "second"):
         seen.setdefault(found.module, []).append((row, found.numbers[0]))
-    for one in _inputs(evidence):
-        known = seen.get(one.path, [])
+    for tokens in _inputs(evidence):
+        known = seen.get(tokens.path, [])
         shares = [share for _, share in known]
-        if one.most <= 1 or len(known) < LEAST_ROWS or min(shares) < ALL or max(one.following, one.same) > ALIKE:
+        if tokens.most <= 1 or len(known) < LEAST_ROWS or min(shares) < ALL:
+            continue
+        if max(tokens.following, tokens.same) > ALIKE:
             continue
         yield finding(
             evidence,
@@ -251,8 +264,8 @@ def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             at="",
             rows=[row for row, _ in known],
-            numbers={"share": min(shares), "next": one.following},
-            text=f"The right answer at each place is the token after the next one of `{one.path}`: the targets "
+            numbers={"share": min(shares), "next": tokens.following},
+            text=f"The right answer at each place is the token after the next one of `{tokens.path}`: the targets "
             "are shifted twice. This happens if the batch has shifted tokens, and the loss or the model shifts them "
             "again.",
             advice="Shift once: hand the same tokens as inputs and labels to a model that shifts, as those of Hugging "
@@ -262,9 +275,9 @@ def shifted_twice(evidence: Evidence) -> Iterator[Finding]:
 
 
 def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
-    """Many of the answers are padding that follows padding: the loss counts it."""
-    rows = rows_with(evidence, lambda one: bool(one.tokens))
-    shares = [max(one.padding for one in facts_at(evidence, row).tokens) for row in rows]
+    """Many of the answers that the loss counts are padding that follows padding."""
+    rows = rows_with(evidence, lambda facts: bool(facts.tokens))
+    shares = [max(answers.padding for answers in facts_at(evidence, row).tokens) for row in rows]
     if not any(shares):
         rows, shares = _trailing(evidence)
     if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
@@ -285,7 +298,11 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _trailing(evidence: Evidence) -> tuple[list[int], list[float]]:
-    """The same for a token that no embedding names: it only ends sequences, of which some have more of it."""
+    """The rows, and the shares of the answers, of padding whose token no embedding names as its `padding_idx`.
+
+    It is a token that only stands at the ends of sequences, at some more often than at others. Both lists are empty if
+    there is none.
+    """
     seen = numbers_of(evidence, "trailing")
     ends = [numbers[3] for _, numbers in seen]
     if not seen or max(ends) < ENDS or not all(numbers[1] == 0 and numbers[2] >= ALL for _, numbers in seen):
@@ -294,36 +311,38 @@ def _trailing(evidence: Evidence) -> tuple[list[int], list[float]]:
 
 
 def _inputs(evidence: Evidence) -> list[_Input]:
-    """The inputs of tokens that embeddings take as they are. Labels that are handed to the model are none."""
-    rows = rows_with(evidence, lambda one: bool(one.tokens))
+    """The inputs of tokens that embeddings take as they are, which labels that are handed to the model are not."""
+    rows = rows_with(evidence, lambda facts: bool(facts.tokens))
     if len(rows) < LEAST_ROWS:
         return []
     known: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
-        for one in facts_at(evidence, row).tokens:
-            known.setdefault(one.path, []).append((one.following, one.same))
+        for answers in facts_at(evidence, row).tokens:
+            known.setdefault(answers.path, []).append((answers.following, answers.same))
     found = []
     for path, shares in known.items():
         column = evidence.find("", 0, "input", path)
         if column is not None and _is_embedded(evidence, column):
-            following, same = (min(each) for each in zip(*shares, strict=True))
+            following, same = map(min, zip(*shares, strict=True))
             found.append(_Input(path, _length(evidence, column), following, same, _most(evidence, column)))
     return found
 
 
 def _length(evidence: Evidence, column: int) -> int:
+    """The second size of an input of two dimensions; 0 if it varies, or there are others."""
     info = evidence.places.tensor(evidence.series[column])
     return (info.shape[1] or 0) if info is not None and len(info.shape) == 2 else 0
 
 
 def _most(evidence: Evidence, column: int) -> float:
+    """The largest element of an input over all steps."""
     return float(np.nanmax(evidence.column("max", column), initial=0))
 
 
 def _is_embedded(evidence: Evidence, column: int) -> bool:
-    """Whether a module that looks rows up is given this tensor: one with the same elements at all steps.
+    """Whether an embedding is given this input of the model: a tensor with the same statistics at all steps.
 
-    Such a module has a matrix `weight`, as torch's `Embedding` and what is derived from it, and no other input.
+    Any module counts as an embedding that has a matrix `weight`, as torch's `Embedding`, and no other input.
     """
     inputs = [*evidence.of_kind("value", "input")]
     given = Counter((evidence.series[one].module, evidence.series[one].call) for one in inputs)
@@ -331,18 +350,19 @@ def _is_embedded(evidence: Evidence, column: int) -> bool:
         series = evidence.series[other]
         if given[series.module, series.call] > 1 or not _has_matrix(evidence, series.module):
             continue
-        if all(
+        is_same = all(
             np.array_equal(evidence.column(name, column), evidence.column(name, other), equal_nan=True)
             for name in ("mean", "std", "count", "max")
-        ) and not _goes_elsewhere(evidence, column, other):
+        )
+        if is_same and not _goes_elsewhere(evidence, column, other):
             return True
     return False
 
 
 def _goes_elsewhere(evidence: Evidence, column: int, other: int) -> bool:
-    """Whether other inputs of the model go to where the series `other` is, and the one of `column` does not.
+    """Whether the outermost call around the series `other` takes inputs of the model, but not the one of `column`.
 
-    Two inputs may have the same elements in another order, as where a sequence is to be reversed.
+    Then `other` is another tensor with equal statistics, such as the same sequence in reverse.
     """
     graph, calls = evidence.places.graph, evidence.places.calls
     series = evidence.series[other]
@@ -352,12 +372,14 @@ def _goes_elsewhere(evidence: Evidence, column: int, other: int) -> bool:
     while calls[number].parent not in {0, None}:
         number = calls[number].parent or 0
     nodes = graph.nodes
-    sources = [nodes[one.source] for one in graph.edges if nodes[one.target].call == number]
-    given = {one.tensor.path for one in sources if one.kind == "input" and one.inside == 0 and one.tensor is not None}
+    sources = [nodes[edge.source] for edge in graph.edges if nodes[edge.target].call == number]
+    own = [node for node in sources if node.kind == "input" and node.inside == 0]
+    given = {node.tensor.path for node in own if node.tensor is not None}
     return bool(given) and evidence.series[column].path not in given
 
 
 def _has_matrix(evidence: Evidence, module: str) -> bool:
+    """Whether a module has a parameter `weight` of two dimensions."""
     column = evidence.find(module, None, "param", "weight")
     info = None if column is None else evidence.places.tensor(evidence.series[column])
     return info is not None and len(info.shape) == 2
