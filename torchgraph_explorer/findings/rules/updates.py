@@ -1,4 +1,8 @@
-"""Updates of the weights: too small to learn, too large to settle, or skipped again and again."""
+"""Finds updates of the weights that are too small to learn, too large to settle, or skipped again and again.
+
+The evidence is the recorded ratios of update to weight; without these, how statistics of the weights change; and how
+each step ended.
+"""
 
 from __future__ import annotations
 
@@ -18,51 +22,54 @@ from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_m
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
 
 SMALL_RATIO = 5e-6
-"""Largest ratio of the norms of update and weight, over the whole run, below which nothing is learned."""
+"""Nothing is learned if the ratio of the norms of update and weight never reaches this."""
 
 SLOW_RATIO = 3e-5
-"""The same for the median of the run, if the loss was logged and stays where it began."""
+"""Nothing is learned if the median of that ratio over the run does not reach this, and the logged loss stays where it
+began."""
 
 LARGE_RATIO = 0.1
-"""Ratio of the norms of update and weight, in the median of the weights, above which an update is too large."""
+"""Largest ratio of the norms of update and weight, in the median of the weights, that is not too large."""
 
 LARGE_SHARE = 0.3
-"""Share of the recorded steps with updates that are too large."""
+"""Least share of the recorded steps with updates that are too large, to be reported."""
 
 REPLACING_RATIO = 1.0
-"""A single update that is larger than the weights themselves is too large."""
+"""Largest ratio of a single update that is not reported by itself: beyond it, the update is larger than the weights."""
 
 FOLLOWING = (exploding_activation, attention_logits_growing, loss_diverging)
-"""Rules of what large updates lead to. Fewer of these count before what they have led to."""
+"""Rules for what large updates lead to. Fewer large updates are reported if one of these finds something after them."""
 
 SKIPPED_SHARE = 0.3
-"""Share of the recorded steps whose update was skipped."""
+"""Least share of the recorded steps whose update was skipped, to be reported."""
 
 LEAST_SKIPPED = 3
+"""Fewest recorded steps whose update was skipped, to be reported."""
 
 LEAST_SCALE = 1.0
-"""A loss scale below this does the opposite of what it is for."""
+"""Least loss scale of a scaler that works: a smaller one makes gradients smaller, not larger."""
 
 STILL = 1e-5
-"""Largest relative change of any statistic of the weights, over the whole run, below which nothing is learned."""
-
-SEARCHING = "LBFGS"
-"""Optimizer that finds out how far to go: its first updates may well replace the weights."""
+"""Largest change of any statistic of the weights over the whole run, over their standard deviation at first, of weights
+that stay the same."""
 
 LEAST_STEPS = 30
-"""Steps that the whole run must have for that."""
+"""Fewest steps from the first to the last recorded one of a run whose weights are said to stay the same."""
+
+SEARCHING = "LBFGS"
+"""Class of optimizers that search for the length of each update: the first ones may well replace the weights."""
 
 
 def _ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
-    """The ratio of update and weight at each row, `measured_ratios`. Without recorded updates, a lower bound of it."""
+    """The `measured_ratios` of update and weight, `[steps]`; without recorded updates, lower bounds of these."""
     measured = measured_ratios(evidence, of_first_norm=of_first_norm)
     return measured if np.isfinite(measured).any() else _bounds(evidence)
 
 
 def _bounds(evidence: Evidence) -> npt.NDArray[np.float64]:
-    """How much the norms of the weights change to the next recorded step, if that is the next step.
+    """The relative change of the weights' norms to the next step, `[steps]`: the update is at least as large.
 
-    An update is at least as large as the change of the norm.
+    NaN where the next step was not recorded. All NaN if no change is large, as a small one tells nothing.
     """
     weights = trained_matrices(evidence)
     found = np.full(len(evidence), np.nan)
@@ -92,6 +99,7 @@ def _are_still(evidence: Evidence) -> bool:
 
 
 def _are_sampled(evidence: Evidence, weights: list[int]) -> bool:
+    """Whether the statistics of any of these weights are of a sample of its elements."""
     count, sampled = (evidence.matrix(name)[:, weights] for name in ("count", "sampled"))
     return bool((count != sampled).any())
 
@@ -122,11 +130,12 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _are_small(ratios: npt.NDArray[np.float64], *, is_flat: bool) -> bool:
-    """Whether updates of these ratios teach nothing. If the loss is flat, it is enough that most of them do not."""
+    """Whether nothing is learned with updates of these ratios. If the loss is flat, larger ratios count as small."""
     return bool(ratios.max() < SMALL_RATIO or (is_flat and np.median(ratios) < SLOW_RATIO))
 
 
 def _size(ratios: npt.NDArray[np.float64]) -> str:
+    """Words for how large these ratios are."""
     most, usual = float(ratios.max()), float(np.median(ratios))
     if most < SLOW_RATIO:
         return f"at most {most:.1g} of the weights"
@@ -139,8 +148,8 @@ def _is_loss_flat(evidence: Evidence) -> bool:
 
 
 def update_too_large(evidence: Evidence) -> Iterator[Finding]:
-    """Updates change the weights by a tenth or more, again and again."""
-    if any(SEARCHING in name for one in evidence.facts if one is not None for name in one.optimizers):
+    """Updates change the weights by a tenth or more, again and again, or replace them at once."""
+    if any(SEARCHING in name for facts in evidence.facts if facts is not None for name in facts.optimizers):
         return
     ratios = _ratios(evidence, of_first_norm=True)
     rows = np.flatnonzero(np.isfinite(ratios))
@@ -177,36 +186,40 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_one_layer_that_settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
-    """Whether a single matrix is trained, and learns: where it begins means nothing, and it goes where it has to be."""
+    """Whether a single matrix is trained, has no large updates in the last quarter, and learns.
+
+    Such a model may well go far from its initial weights.
+    """
     late = rows[3 * len(rows) // 4 :]
     is_one = len(trained_matrices(evidence)) == 1
     return is_one and len(large) > 0 and not np.isin(large, late).any() and learns(evidence)
 
 
 def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
-    """Whether only the first updates are large, and the training learns: its weights began far too small."""
+    """Whether only the first updates are large and the training learns, as where weights begin very small."""
     return bool(np.isin(large, rows[: max(LEAST_ROWS, len(rows) // 10)]).all()) and learns(evidence)
 
 
 def _what_follows(evidence: Evidence, rows: Rows, large: Rows) -> Finding | None:
-    """The first finding that follows from `large` updates of all measured at `rows`; None without any.
+    """The first finding of a rule of `FOLLOWING` that the updates at the rows `large` have led to; None without any.
 
-    The first updates have to be large, or enough of those until it begins: afterwards, the weights have grown, and the
-    same step is a small part of them.
+    `rows` are those with a known ratio. Of the updates before the finding, the first ones or a share of all have to be
+    large. Later updates do not count: the weights have grown by then, so the same update is a smaller part of them.
     """
     if not len(large):
         return None
-    for one in sorted((one for rule in FOLLOWING for one in rule(evidence)), key=lambda one: one.step):
-        before = rows[evidence.steps[rows] < one.step]
+    found = (result for rule in FOLLOWING for result in rule(evidence))
+    for result in sorted(found, key=lambda result: result.step):
+        before = rows[evidence.steps[rows] < result.step]
         count = int(np.isin(before, large).sum())
         if count and (np.isin(before[:LEAST_ROWS], large).all() or count >= LARGE_SHARE * len(before)):
-            return one
+            return result
     return None
 
 
 def loss_scale_loop(evidence: Evidence) -> Iterator[Finding]:
     """The scaler skips update after update, and halves the loss scale."""
-    ends = np.array([one.end if one else "" for one in evidence.facts])
+    ends = np.array([facts.end if facts else "" for facts in evidence.facts])
     rows = np.flatnonzero(ends == "skipped")
     is_going_on = len(rows) >= SKIPPED_SHARE * len(evidence) and rows[-1] >= len(evidence) // 2
     is_too_low = np.nanmin(evidence.scales, initial=np.inf) < LEAST_SCALE
