@@ -1,4 +1,7 @@
-"""Views that give a tensor the sizes of a transpose, and so mix what they were to put in another order."""
+"""Finds views that give a tensor the sizes of a transpose, and so mix samples, positions or classes.
+
+The evidence is the views that the live training recorded; or, where the loss has one, the gradients at the output.
+"""
 
 from __future__ import annotations
 
@@ -16,37 +19,38 @@ from torchgraph_explorer.shapes import joins_around, moves_channels
 Sizes: TypeAlias = "tuple[int, ...]"
 
 LEAST_POSITIONS = 4
-"""Of fewer, sizes may be the same by chance."""
+"""Smallest size of a dimension that tells a transpose: smaller sizes may be equal by chance."""
 
 CANCELS, DOES_NOT_CANCEL = 1e-4, 1e-2
-"""Sum of the gradients of a softmax over what it goes over, and that over something else, over the largest gradient."""
+"""Largest sum of a softmax's gradients over the dimension that it goes over, and least sum over another one, both over
+the largest gradient."""
 
 
 def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
-    """A view keeps the order of the elements, whatever sizes it gives: it moves no dimension to another place."""
+    """A view gives a tensor the sizes that a transpose would, but keeps the order of its elements."""
     yield from _in_loss(evidence)
     samples = _samples(evidence)
-    told: set[str] = set()
+    reported: set[str] = set()
     views = [*operations(evidence, "view")]
     of_module: dict[str, set[tuple[Sizes, Sizes]]] = {}
-    for _, one in views:
-        of_module.setdefault(one.module, set()).add((one.before, one.after))
-    for row, one in views:
-        if one.module in told or not _mixes(one.before, one.after, samples=samples):
+    for _, view in views:
+        of_module.setdefault(view.module, set()).add((view.before, view.after))
+    for row, view in views:
+        if view.module in reported or not _mixes(view.before, view.after, samples=samples):
             continue
-        if _splits_and_joins(one.before, one.after) or _shifts(one.before, one.after, of_module[one.module]):
+        if _splits_and_joins(view.before, view.after) or _shifts(view.before, view.after, of_module[view.module]):
             continue
-        told.add(one.module)
-        what = "samples" if _moves_samples(one.before, one.after, samples=samples) else "positions"
+        reported.add(view.module)
+        what = "samples" if _moves_samples(view.before, view.after, samples=samples) else "positions"
         yield finding(
             evidence,
             "view-for-transpose",
             "warning",
-            at=one.module,
+            at=view.module,
             rows=[row],
-            numbers={"dimensions": len(one.after)},
-            text=f"In {named(one.module)}, `view` or `reshape` gives a tensor {_sizes(one.before)} the sizes "
-            f"{_sizes(one.after)}. That keeps the order of the elements, so it mixes different {what}, which a "
+            numbers={"dimensions": len(view.after)},
+            text=f"In {named(view.module)}, `view` or `reshape` gives a tensor {_sizes(view.before)} the sizes "
+            f"{_sizes(view.after)}. That keeps the order of the elements, so it mixes different {what}, which a "
             "`transpose` would not.",
             advice="Use `transpose` or `permute` to move a dimension, and `view` or `reshape` only to split one or to "
             "join neighbours.",
@@ -54,13 +58,17 @@ def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
-    """The gradients at `[samples, classes, ...]` are those of a softmax over neighbours in memory, and not classes."""
+    """Report a loss whose gradients at `[samples, classes, ...]` are those of a softmax over neighbours in memory.
+
+    It has to go over as many elements as there are classes, and the gradients must not sum to zero over the classes.
+    """
     flat = [(row, numbers[0]) for row, numbers in numbers_of(evidence, "flat")]
     others = [numbers for _, numbers in numbers_of(evidence, "cancelling")]
     places = evidence.places
     root = places.root
     shape = root.outputs[0].shape if root is not None and root.outputs else ()
-    layers = [places.class_of(one.module) for one in places.calls if one.outputs and one.outputs[0].shape == shape]
+    makers = [call for call in places.calls if call.outputs and call.outputs[0].shape == shape]
+    layers = [places.class_of(call.module) for call in makers]
     is_of_channels = any(name.startswith("Conv") for name in layers) and (shape[1:2] or (0,))[0] not in {None, 0, 1}
     if len(flat) < LEAST_ROWS or not is_of_channels or max(off for _, off in flat) > CANCELS:
         return
@@ -76,18 +84,19 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
         at="",
         rows=[row for row, _ in flat],
         numbers={"classes": shape[1] or 0},
-        text=f"The loss takes the model's output {_sizes([one or -1 for one in shape])} for rows of {shape[1]} classes "
-        "with a `view` or `reshape`. That keeps the order of the elements, so each row has neighbouring places of one "
-        "class, as the gradients show, and not the classes of one place.",
+        text=f"The loss takes the model's output {_sizes([size or -1 for size in shape])} for rows of {shape[1]} "
+        "classes with a `view` or `reshape`. That keeps the order of the elements, so each row has neighbouring places "
+        "of one class, as the gradients show, and not the classes of one place.",
         advice="Use `output.permute(0, 2, 3, 1).reshape(-1, classes)`, or hand `[n, classes, h, w]` to "
         "`cross_entropy` as it is.",
     )
 
 
 def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> bool:
-    """Whether rows are to be shifted, each by one more than the last, as scores of relative positions are.
+    """Whether a view shifts each row by one more than the last on purpose, as for scores of relative positions.
 
-    Another view takes this one back, with some rows less; or a matrix has one row more than columns, or one less.
+    Then it swaps rows and columns whose numbers differ by one; or another one of the `views` of the module reverses it,
+    with some rows or columns less.
     """
     *around, rows, columns = before
     if after == (*around, columns, rows) and abs(rows - columns) == 1:
@@ -99,20 +108,23 @@ def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> boo
     )
 
 
-def _has_less(sizes: Sizes, of: Sizes) -> bool:
-    """Whether one of the sizes is less, and the others are equal."""
-    changes = [b - a for a, b in zip(sizes, of, strict=False) if a != b]
-    return len(sizes) == len(of) and len(changes) == 1 and changes[0] > 0
+def _has_less(sizes: Sizes, others: Sizes) -> bool:
+    """Whether one of `sizes` is smaller than in `others`, and all the rest are equal."""
+    changes = [other - size for size, other in zip(sizes, others, strict=False) if size != other]
+    return len(sizes) == len(others) and len(changes) == 1 and changes[0] > 0
 
 
 def _samples(evidence: Evidence) -> int:
     """How many samples the model is given; 0 if that is not known."""
-    rows = rows_with(evidence, lambda one: bool(one.operations))
+    rows = rows_with(evidence, lambda facts: bool(facts.operations))
     return (facts_at(evidence, rows[0]).batch_size or 0) if rows else 0
 
 
 def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
-    """Whether such sizes cannot be meant, as those of parts that are joined or split may be by chance."""
+    """Whether a view from the sizes `before` to `after` stands for a transpose, and so mixes elements.
+
+    Sizes that are multiples of each other may also be those of dimensions that are split or joined on purpose.
+    """
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
     if _moves_samples(before, after, samples=samples) or _moves_many_channels(old, new):
         return True
@@ -129,21 +141,25 @@ def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool
 
 
 def _splits_and_joins(old: Sequence[int], new: Sequence[int]) -> bool:
-    """Whether each size is split into several, or joined from neighbours: that these are equal to others is chance."""
-    sizes = ([size for size in reversed(of) if size != 1] for of in (old, new))
-    first, second = (set(accumulate(of, mul)) for of in sizes)
-    both = sorted(first & second)
-    within = pairwise([0, *both])
-    return all(min(sum(low < one <= high for one in of) for of in (first, second)) == 1 for low, high in within)
+    """Whether a view only splits sizes into several, and joins neighbours to one, so that equal sizes are chance.
+
+    The strides that `old` and `new` have in common part both into groups of neighbouring sizes with equal products. In
+    each group, one of both has to have a single size.
+    """
+    reversed_sizes = ([size for size in reversed(sizes) if size != 1] for sizes in (old, new))
+    first, second = (set(accumulate(sizes, mul)) for sizes in reversed_sizes)
+    groups = pairwise([0, *sorted(first & second)])
+    return all(min(sum(low < stride <= high for stride in of) for of in (first, second)) == 1 for low, high in groups)
 
 
 def _moves_many_channels(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Whether a view moves the channels of images to the end, or back, and there are more than a few of them."""
     image = old if len(old) == 4 else new
     return (moves_channels(old, new) or moves_channels(new, old)) and _many(image[1])
 
 
 def _moves_samples(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
-    """Whether the samples are the second dimension, and others have become the first."""
+    """Whether a view makes the samples, which are the second dimension, the first one."""
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
     if len(old) < 3 or samples < 2:
         return False

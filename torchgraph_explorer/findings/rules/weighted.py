@@ -1,4 +1,7 @@
-"""Losses that weigh classes the wrong way round, or leave one out."""
+"""Finds losses that weigh classes the wrong way round, or leave one out.
+
+The evidence is class weights and numbers of answers, which the live training inferred from the gradients at the logits.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +15,30 @@ from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 HEAVIER, COMMONER = 1.5, 1.5
-"""Times by which weights, and numbers of answers in the median of the steps, differ between the classes with the
-largest and the smallest weight."""
+"""Least ratio of the largest weight to the smallest, and of the numbers of answers of these two classes, in the median
+of the steps."""
 
 AGREES = 0.9
-"""Correlation of the logarithms of weights and of numbers of answers."""
+"""Least correlation of the logarithms of weights and of numbers of answers, over the classes, at each step."""
 
 LEAST_SAMPLES, LEAST_LEFT_OUT, MOST_LEFT_OUT = 100, 5, 0.6
-"""Samples that were looked at; how many have no gradient, at least; and which share of them, at most."""
+"""Fewest samples of all steps that were looked at; fewest of them without gradient; and their largest share at a
+step."""
 
 LEAST_CLASSES = 3
+"""Fewest classes of an output that may leave one out."""
 
 
 def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
-    """The more samples a class has, the more the loss weighs each: as if by its share, and not by one over it."""
-    both = [(row, one) for row, one in class_weights(evidence) if one.classes > 1]
-    if len(both) < LEAST_ROWS:
+    """The loss gives the more weight to a class the more samples it has, and not the less."""
+    seen = [(row, weights) for row, weights in class_weights(evidence) if weights.classes > 1]
+    if len(seen) < LEAST_ROWS:
         return
-    if not all(one.heavier > HEAVIER and one.commoner > 1 and one.agreement > AGREES for _, one in both):
-        return
-    heavier = float(np.median([one.heavier for _, one in both]))
-    commoner = float(np.median([one.commoner for _, one in both]))
+    for _, weights in seen:
+        if not (weights.heavier > HEAVIER and weights.commoner > 1 and weights.agreement > AGREES):
+            return
+    heavier = float(np.median([weights.heavier for _, weights in seen]))
+    commoner = float(np.median([weights.commoner for _, weights in seen]))
     if commoner < COMMONER:
         return
     yield finding(
@@ -40,7 +46,7 @@ def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
         "class-weights-inverted",
         "warning",
         at="",
-        rows=[row for row, _ in both],
+        rows=[row for row, _ in seen],
         numbers={"heavier": heavier, "commoner": commoner},
         text="The loss gives the class with the most samples the largest weight, and rarer classes less: a sample of "
         f"the one counts {heavier:.2g} times as much as one of the rarest, and there are {commoner:.2g} times as many "
@@ -53,22 +59,25 @@ def class_weights_inverted(evidence: Evidence) -> Iterator[Finding]:
 def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     """Some samples have no gradient, and the first or last class is never an answer, while each other one is.
 
-    So it is on purpose where that is the token of padding; inputs of whole numbers are not looked at.
+    Models with inputs of whole numbers are left out: that class may be the token of padding.
     """
     seen = class_weights(evidence)
     classes = evidence.places.classes
     if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
         return
     samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
-    left_out = [one.without_gradient for _, one in seen]
-    many = sum(share * size for share, size in zip(left_out, samples, strict=True))
-    if sum(samples) < LEAST_SAMPLES or many < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
+    left_out = [weights.without_gradient for _, weights in seen]
+    without_gradient = sum(share * size for share, size in zip(left_out, samples, strict=True))
+    if sum(samples) < LEAST_SAMPLES or without_gradient < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
         return
-    answers = {0: sum(one.of_first for _, one in seen), classes - 1: sum(one.of_last for _, one in seen)}
+    answers = {
+        0: sum(weights.of_first for _, weights in seen),
+        classes - 1: sum(weights.of_last for _, weights in seen),
+    }
     missing = [label for label, count in answers.items() if not count]
-    if not missing or max(one.classes for _, one in seen) != classes - 1:
+    if not missing or max(weights.classes for _, weights in seen) != classes - 1:
         return
-    share, left = many / sum(samples), missing[0]
+    share, left = without_gradient / sum(samples), missing[0]
     yield finding(
         evidence,
         "class-left-out",
@@ -85,5 +94,6 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _has_tokens(evidence: Evidence) -> bool:
+    """Whether an input of the model is of whole numbers, or its inputs are not known."""
     root = evidence.places.root
-    return root is None or any("int" in one.dtype for one in root.inputs)
+    return root is None or any("int" in info.dtype for info in root.inputs)
