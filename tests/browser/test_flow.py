@@ -148,6 +148,20 @@ def test_a_click_shows_what_an_element_gets_and_sends(page: Tab, flow: Open) -> 
     expect(card(page, "2")).to_contain_text("Selected: [0, 0, 0, 0]")
 
 
+def test_a_finger_that_scrolls_the_page_selects_nothing(page: Tab, flow: Open) -> None:
+    flow(*digits())
+    canvas = card(page, "2").locator("canvas")
+    assert canvas.evaluate("(one) => getComputedStyle(one).touchAction") == "pan-x pan-y"
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 60)
+    canvas.dispatch_event("pointercancel")
+    page.mouse.up()
+    expect(card(page, "2")).not_to_contain_text("Selected")
+
+
 def test_the_threshold_leaves_the_strongest_contributions_and_links(page: Tab, flow: Open) -> None:
     select_strongest(page, flow(*digits()), "2")
     listed = card(page, "0").locator("li")

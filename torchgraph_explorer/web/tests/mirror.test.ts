@@ -96,6 +96,18 @@ describe('back and forward', () => {
     expect(entries.count).toBe(3);
   });
 
+  test('do not lead back to before a link had led to its finding', async () => {
+    const activation = {hasBeenActive: false};
+    vi.stubGlobal('navigator', {userActivation: activation});
+    const {entries, look, choose} = await opened('#finding=f');
+    look('a#0');
+    choose('a#0');
+    expect(entries.count).toBe(1);
+    activation.hasBeenActive = true;
+    look('b#0');
+    expect(entries.count).toBe(2);
+  });
+
   test('take what is chosen on the way to a place for one move', async () => {
     const {entries, set} = await opened('');
     set(({finding, isOnTheWay, pinInPassing, insideKey}) => {

@@ -160,6 +160,10 @@ export function HeatMap({facts, maps, received, isInput}: HeatMapProps) {
           onPointerDown={down}
           onPointerMove={drag}
           onPointerUp={up}
+          onPointerCancel={() => {
+            painted.current = null;
+            setAnchor(null);
+          }}
           onPointerLeave={() => (pointed.value = null)}
           onKeyDown={keys}
           onCopy={copy}

@@ -30,7 +30,7 @@ export function startMirror(): void {
   effect(() => {
     const now = choices();
     const fragment = encode(now);
-    isElsewhere ||= hasMoved(here, placeOf(now));
+    isElsewhere ||= isUsed() && hasMoved(here, placeOf(now));
     here = placeOf(now);
     clearTimeout(timer);
     const settled = (): void => {
@@ -40,6 +40,11 @@ export function startMirror(): void {
     // One press can choose several things one after the other, which are one entry.
     timer = setTimeout(settled, chosen.isOnTheWay.value ? LONGEST_WAY_MS : isElsewhere ? 0 : SETTLE_MS);
   });
+}
+
+/** Where a link leads, as to a finding, is where one begins: only what the user does from then on can be undone. */
+function isUsed(): boolean {
+  return globalThis.navigator?.userActivation?.hasBeenActive ?? true;
 }
 
 /** Where one is: a call that is open, of a model of a run, or another page of that; the panels and the finding beside it. */
