@@ -31,11 +31,11 @@ class Branches(nn.Module):
         return result
 
 
-def told(model: nn.Module, folder: Path) -> set[tuple[str, str]]:
+def told(model: nn.Module, folder: Path, *, steps: int = 12) -> set[tuple[str, str]]:
     """What is told of a training whose optimizer has all parameters."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     with watch(model, log_freq=1, backend="record", logdir=folder, run="run", verbose=False):
-        for _ in range(12):
+        for _ in range(steps):
             optimizer.zero_grad()
             nn.functional.mse_loss(model(torch.randn(32, 4)), torch.randn(32, 4)).backward()
             optimizer.step()
@@ -117,3 +117,48 @@ class Prompted(nn.Module):
 def test_a_frozen_network_behind_a_trained_prompt_is_not_told(tmp_path: Path) -> None:
     torch.manual_seed(0)
     assert told(nn.Sequential(Prompted()), tmp_path) == set()
+
+
+class ZeroBlocks(nn.Module):
+    """Residual blocks that end in zeros, before a last layer of zeros, as in diffusion models."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.SiLU(), nn.Linear(4, 4)) for _ in range(3))
+        self.last = nn.Linear(4, 4)
+        for layer in (*(block[2] for block in self.blocks), self.last):  # type: ignore[index]
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = self.first(inputs)
+        for block in self.blocks:
+            hidden = hidden + block(hidden)
+        result: Tensor = self.last(hidden)
+        return result
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5, 12])
+def test_zeros_that_a_warm_up_from_zero_has_not_changed_yet_are_not_told(steps: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = ZeroBlocks()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: step / 5000)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            nn.functional.mse_loss(model(torch.randn(32, 4)), torch.randn(32, 4)).backward()
+            optimizer.step()
+            warm_up.step()
+    found = {one.kind for one in open_run(tmp_path / "run").model().findings()}
+    assert not found & {"zero-init", "update-too-small", "vanishing-gradient"}
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, set()), (12, {("vanishing-gradient", "0")})])
+def test_a_gradient_that_is_lost_at_one_recorded_step_is_not_told(
+    steps: int, expected: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(layer for _ in range(12) for layer in (nn.Linear(4, 4), nn.Sigmoid())))
+    assert told(model, tmp_path, steps=steps) == expected

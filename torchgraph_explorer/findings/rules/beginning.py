@@ -76,14 +76,30 @@ def zero_init(evidence: Evidence) -> Iterator[Finding]:
         grad = evidence.find(series.module, series.call, series.role, series.path, "grad")
         if grad is None or not _has_units(evidence, series) or _is_switched_off(evidence, series.module):
             continue
-        rows = np.flatnonzero(evidence.is_there[:, weight] & evidence.is_there[:, grad])[:2]
+        rows = np.flatnonzero(evidence.is_there[:, weight] & evidence.is_there[:, grad])
         low, high = (evidence.column(name, weight)[rows] for name in ("min", "max"))
         if len(rows) < 2 or low[0] != high[0]:
             continue
-        is_stuck = bool((evidence.peaks[rows, grad] == 0).all()) and low[1] == high[1]
+        is_stuck = bool((evidence.peaks[rows, grad] == 0).all()) and low[-1] == high[-1]
         is_alike = low[0] != 0 and evidence.places.class_of(series.module) in LAYERS
-        if is_stuck or is_alike:
+        if is_alike or (is_stuck and _has_effect(evidence, rows)):
             yield _begins_equal(evidence, series, rows, value=float(low[0]))
+
+
+def _has_effect(evidence: Evidence, rows: Rows) -> bool:
+    """Whether the updates between these rows changed any of the parameters that got gradient, or none got any.
+
+    They change none while a warm-up begins at a rate of 0. Layers before a last one of zeros get no gradient until
+    that one has changed.
+    """
+    first, last = int(rows[0]), int(rows[-1])
+    pulled = [one for one in evidence.of_kind("grad", "param") if (evidence.peaks[first:last, one] > 0).any()]
+    series = (evidence.series[one] for one in pulled)
+    values = [evidence.find(one.module, one.call, one.role, one.path) for one in series]
+    columns = [
+        evidence.column(name, one) for one in values if one is not None for name in ("min", "max", "mean", "std")
+    ]
+    return not columns or any(one[first] != one[last] for one in columns)
 
 
 def _is_switched_off(evidence: Evidence, module: str) -> bool:

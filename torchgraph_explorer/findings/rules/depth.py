@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.findings.rules.ties import sharing_embeddings
 from torchgraph_explorer.schema import Series
 
@@ -72,6 +72,8 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
         layers, ratios = [layers[at] for at in unshared], ratios[:, unshared]
     largest = np.nanmax(ratios, axis=1, initial=0)
     rows = np.flatnonzero(largest > 0)
+    if len(rows) < LEAST_ROWS:
+        return
     is_lost = ratios[rows] < LOST * largest[rows, None]
     lost = next((at for at, steps in enumerate(is_lost.sum(axis=0)) if 2 * steps <= len(rows)), 0)
     if not lost or _is_beside(evidence, layers[:lost], layers[lost:]):
@@ -80,6 +82,8 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     behind = [at for at in range(lost, len(layers)) if _leads_to(evidence, layers[:lost], layers[at])]
     largest = np.nanmax(ratios[:, behind], axis=1, initial=0)
     if 2 * (ratios[rows, 0] < LOST * largest[rows]).sum() <= len(rows):
+        return
+    if _begins_closed(evidence, layers[0], layers) and _opens(ratios[rows, 0] / largest[rows]):
         return
     if _take_the_same(evidence, layers[:lost]):
         shares = ratios[rows, :lost].max(axis=1) / largest[rows]
@@ -175,16 +179,21 @@ def _not_before_zeros(evidence: Evidence, layers: list[_Layer]) -> list[_Layer]:
     has a gradient at the first step either, all of `layers` are returned.
     """
     norm = evidence.matrix("l2_norm")
-    zeros = [layer for layer in layers if norm[0, layer.value] == 0]
-    closed = {
-        layer
-        for layer in layers
-        if norm[0, layer.grad] == 0
-        and np.nanmax(norm[:, layer.grad], initial=0) > 0
-        and _leads_to_any(evidence, layer, zeros)
-    }
-    is_any_open = any(norm[0, layer.grad] > 0 for layer in layers if layer not in zeros)
-    return [layer for layer in layers if layer not in closed] if is_any_open else layers
+    is_any_open = any(norm[0, layer.grad] > 0 for layer in layers if norm[0, layer.value] != 0)
+    return [layer for layer in layers if not _begins_closed(evidence, layer, layers)] if is_any_open else layers
+
+
+def _begins_closed(evidence: Evidence, layer: _Layer, layers: list[_Layer]) -> bool:
+    """Whether a layer gets no gradient at the first step, and some later, since one after it begins as zeros."""
+    norm = evidence.matrix("l2_norm")
+    is_closed = norm[0, layer.grad] == 0 and np.nanmax(norm[:, layer.grad], initial=0) > 0
+    return bool(is_closed) and _leads_to_any(evidence, layer, [other for other in layers if norm[0, other.value] == 0])
+
+
+def _opens(shares: npt.NDArray[np.float64]) -> bool:
+    """Whether a layer's share of the gradient still doubles from one quarter of the steps to the next."""
+    late = max(len(shares) // 4, 1)
+    return bool(np.nanmedian(shares[-late:]) > 2 * np.nanmedian(shares[-2 * late : -late]))
 
 
 def _leads_to_any(evidence: Evidence, first: _Layer, later: list[_Layer]) -> bool:

@@ -22,6 +22,18 @@ def facts_at(evidence: Evidence, row: int) -> TrainingFacts:
     return found
 
 
+def rates_rise(evidence: Evidence) -> bool:
+    """Whether the largest learning rate rises up to the last recorded step, as in a warm-up."""
+    rows = rows_with(evidence, lambda one: any(group.learning_rate is not None for group in one.groups))
+    rates = [largest_rate(evidence, row) for row in rows]
+    return len(rates) > 1 and rates[-1] > max(rates[:-1])
+
+
+def largest_rate(evidence: Evidence, row: int) -> float:
+    """The largest known learning rate of a group at a row that has one."""
+    return max(one.learning_rate for one in facts_at(evidence, row).groups if one.learning_rate is not None)
+
+
 def module_around(names: Iterable[str]) -> str:
     """The qualified name of the innermost module that contains all these parameters; empty for the root."""
     modules = [name.split(".")[:-1] for name in names]

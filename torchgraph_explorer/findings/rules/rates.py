@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.facts import largest_rate, rows_with
 from torchgraph_explorer.findings.rules.loss import is_flat, is_solved, judged
 from torchgraph_explorer.findings.rules.ratios import measured_ratios
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held
@@ -38,7 +38,7 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
     rows = rows_with(evidence, lambda facts: any(group.learning_rate is not None for group in facts.groups))
     if len(rows) < LEAST_STEPS:
         return
-    rates = np.array([_largest_rate(evidence, row) for row in rows])
+    rates = np.array([largest_rate(evidence, row) for row in rows])
     kept, limit = _kept(evidence, rows, rates, limit=GONE, ratio=SMALL_RATIO), GONE
     if kept is None and (loss := judged(evidence)) is not None and is_flat(loss):
         kept, limit = _kept(evidence, rows, rates, limit=FALLEN, ratio=SLOW_RATIO), FALLEN
@@ -78,10 +78,6 @@ def _last_long(evidence: Evidence, rows: list[int]) -> bool:
     """Whether the steps from the first of these rows on, recorded or not, are a share `HELD` of the training."""
     steps = evidence.steps
     return bool(steps[-1] - steps[rows[0]] >= HELD * (steps[-1] - steps[0]))
-
-
-def _largest_rate(evidence: Evidence, row: int) -> float:
-    return max(group.learning_rate for group in facts_at(evidence, row).groups if group.learning_rate is not None)
 
 
 def _are_small(evidence: Evidence, rows: list[int], *, ratio: float) -> bool:

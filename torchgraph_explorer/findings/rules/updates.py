@@ -14,6 +14,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
+from torchgraph_explorer.findings.rules.facts import rates_rise
 from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
@@ -58,6 +59,9 @@ LEAST_STEPS = 30
 
 SEARCHING = "LBFGS"
 """Class of optimizers that search for the length of each update: the first ones may well replace the weights."""
+
+WARMING_UP = 100
+"""In so many steps, a learning rate that rises may still be too small to change anything."""
 
 
 def _ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
@@ -112,7 +116,7 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     is_unchanged = all_unchanged(evidence)
     if not len(rows):
         is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
-    if (not is_small and not is_unchanged) or none_has_gradient(evidence):
+    if (not is_small and not is_unchanged) or none_has_gradient(evidence) or _warms_up(evidence):
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
     how = "None of the weights changes at all" if is_unchanged or not most else f"Updates are {_size(ratios[rows])}"
@@ -127,6 +131,11 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+def _warms_up(evidence: Evidence) -> bool:
+    """Whether the run is short, and its learning rate still rises: a warm-up of thousands of steps begins near 0."""
+    return int(evidence.steps[-1] - evidence.steps[0]) < WARMING_UP and rates_rise(evidence)
 
 
 def _are_small(ratios: npt.NDArray[np.float64], *, is_flat: bool) -> bool:
