@@ -597,3 +597,16 @@ def test_eval_mode_is_told_with_its_steps(loop: Loop, begins: str, tmp_path: Pat
 )
 def test_a_sentence_lists_up_to_four_names(names: str, expected: str) -> None:
     assert listed(list(names)) == expected
+
+
+def test_units_of_passes_before_the_training_are_not_told(tmp_path: Path) -> None:
+    def writing(model: Any) -> Iterator[object]:
+        start = torch.randn(3, 8)
+        while True:
+            yield model(start).sum()
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 3))
+    with torch.no_grad():
+        model.get_parameter("0.bias").sub_(0.8)
+    assert "dead-units" not in {one.kind for one in told(writing, tmp_path, model=model)}

@@ -393,6 +393,24 @@ def _changes(evidence: Evidence, weight: Weight) -> bool:
     return column is not None and not _is_constant(evidence, column)
 
 
+def begins_to_change(evidence: Evidence) -> int:
+    """The first row at which a recorded parameter is not what it was at first: a loop may call the model before.
+
+    The number of rows, if none changes. 0 if no parameter is recorded whole.
+    """
+    values = [
+        one
+        for one in evidence.of_kind("value", "param")
+        if np.array_equal(evidence.column("count", one), evidence.column("sampled", one), equal_nan=True)
+    ]
+    if not values:
+        return 0
+    statistics = np.stack([evidence.matrix(name)[:, values] for name in _STATISTICS])
+    is_other = (statistics != statistics[:, :1]) & np.isfinite(statistics) & np.isfinite(statistics[:, :1])
+    rows = np.flatnonzero(is_other.any(axis=(0, 2)))
+    return int(rows[0]) if len(rows) else len(evidence)
+
+
 def _is_constant(evidence: Evidence, column: int) -> bool:
     """Whether a parameter's statistics stay the same to the last bit over all recorded steps.
 

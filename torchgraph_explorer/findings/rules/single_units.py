@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.learning import learns
+from torchgraph_explorer.findings.rules.participation import begins_to_change
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
 from torchgraph_explorer.schema import EqualRows, Units
 
@@ -64,9 +65,11 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
     for whole_layer in units.dead_units(evidence):
         reported.add(whole_layer.module)
         yield whole_layer
-    for (module, call), seen in _by_call(evidence).items():
+    trained = begins_to_change(evidence)
+    for (module, call), measured_at in _by_call(evidence).items():
         at = _rectified(evidence, module, call)
-        window = min(LEAST_WINDOW, max(measured.steps for _, measured in seen))
+        seen = [(row, measured) for row, measured in measured_at if row >= trained]
+        window = min(LEAST_WINDOW, max((measured.steps for _, measured in seen), default=0))
         long = [(row, measured) for row, measured in seen if measured.steps >= max(window, LEAST_ROWS)]
         are_dead = [measured.zero >= DEAD_SHARE * measured.units for _, measured in long]
         kept = held(np.array(are_dead, np.bool_), share=HELD)
