@@ -144,3 +144,30 @@ def test_a_softmax_over_all_nodes_of_one_graph_is_not_told(tmp_path: Path) -> No
             F.cross_entropy(model(nodes), nodes[:, :CLASSES].argmax(1)).backward()
             optimizer.step()
     assert "softmax-over-batch" not in [one.kind for one in open_run(tmp_path / "run").model().findings()]
+
+
+class LengthFirst(nn.Module):
+    """Attention `[queries, keys, samples, heads]` of `[length, samples, features]`, with as many samples as heads."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.embed, self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(4))
+        self.softmax, self.last = nn.Softmax(dim), nn.Linear(8, 1)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        query, key, value = (one(self.embed(tokens)).unflatten(2, (4, 2)) for one in (self.query, self.key, self.value))
+        weights = self.softmax(torch.einsum("ibhd,jbhd->ijbh", query, key))
+        result: Tensor = self.last(torch.einsum("ijbh,jbhd->ibhd", weights, value).flatten(2))
+        return result
+
+
+def test_attention_over_keys_of_as_many_samples_as_heads_is_not_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = LengthFirst(1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.randn(16, 4, 8)).square().mean().backward()
+            optimizer.step()
+    assert "softmax-over-batch" not in [one.kind for one in open_run(tmp_path / "run").model().findings()]

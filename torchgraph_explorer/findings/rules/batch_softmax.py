@@ -266,9 +266,12 @@ def _is_attention(evidence: Evidence, number: int, info: TensorInfo) -> bool:
     """Whether a tensor in a call has the shape of an attention's weights, `[samples, ..., queries, keys]`.
 
     There have to be as many queries as keys, and not as many as samples; and an input of a call around this one has to
-    be a sequence of that length for each sample.
+    be a sequence of that length for each sample. A softmax over the right dimension of `[queries, keys, samples,
+    heads]` may have as many samples as heads: its first two dimensions are then equal, too, and it does not count.
     """
     shape = info.shape
+    if len(shape) > 3 and shape[0] == shape[1]:
+        return False
     if len(shape) < 3 or "float" not in info.dtype or shape[-1] is None or shape[-1] != shape[-2]:
         return False
     if shape[0] == shape[-1] or shape[-1] < LEAST_SAMPLES:
