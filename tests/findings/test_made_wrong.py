@@ -1452,10 +1452,26 @@ def same(values: Tensor) -> Tensor:
 def test_a_sigmoid_before_a_loss_of_logits_is_told_by_the_loss(
     end: Callable[[Tensor], Tensor], loss: Callable[..., Tensor], *, is_told: bool, tmp_path: Path
 ) -> None:
-    net = Mask(end)
+    assert ("softmax-before-loss" in told_of_mask(tmp_path, Mask(end), loss, is_logged=True)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("loss", "is_told"),
+    [
+        pytest.param(F.binary_cross_entropy_with_logits, True, id="twice"),
+        pytest.param(F.mse_loss, False, id="squared error"),
+    ],
+)
+def test_a_sigmoid_before_a_loss_that_is_not_logged_is_told_by_its_targets(
+    loss: Callable[..., Tensor], *, is_told: bool, tmp_path: Path
+) -> None:
+    assert ("softmax-before-loss" in told_of_mask(tmp_path, Mask(nn.Sigmoid()), loss, is_logged=False)) == is_told
+
+
+def told_of_mask(folder: Path, net: nn.Module, loss: Callable[..., Tensor], *, is_logged: bool) -> list[str]:
     optimizer = torch.optim.Adam(net.parameters(), 1e-3)
     is_squared = loss is F.mse_loss
-    with watch(net, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+    with watch(net, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False) as watcher:
         for _ in range(STEPS):
             pictures = torch.randn(4, 1, 8, 8)
             # Targets of a squared error that leave it between those of a sigmoid applied twice.
@@ -1464,9 +1480,9 @@ def test_a_sigmoid_before_a_loss_of_logits_is_told_by_the_loss(
             value = loss(net(pictures), wanted)
             value.backward()
             optimizer.step()
-            watcher.log({"loss": value.item()})
-    told = [one.kind for one in open_run(tmp_path / "run").model().findings()]
-    assert ("softmax-before-loss" in told) == is_told
+            if is_logged:
+                watcher.log({"loss": value.item()})
+    return [one.kind for one in open_run(folder / "run").model().findings()]
 
 
 # An activation before a loss that wants the logits of several classes

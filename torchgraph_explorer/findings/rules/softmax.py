@@ -15,6 +15,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.activations import before_cross_entropy, is_relu_before_sigmoids
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, SIGMOID_OF_0, SIGMOID_OF_1, SLACK, parts
 from torchgraph_explorer.findings.rules.dimensions import softmax_for_several
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
@@ -173,7 +174,23 @@ def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
         return True
     if not ends_with(evidence, column, "Sigmoid"):
         return len(losses) >= LEAST_ROWS and _share_as_expected(losses) >= OFTEN
-    return not len(losses) or bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
+    if len(losses):
+        return bool(np.median(losses[:, 0]) > LEAST_OF_SIGMOID)
+    return not _must_be_squared(evidence, column)
+
+
+def _must_be_squared(evidence: Evidence, column: int) -> bool:
+    """Whether the targets of a squared error that the gradients show are none that a cross entropy could seem to have.
+
+    The gradient `sigmoid(p) - label` of a cross entropy seems to be that of a target `p - (sigmoid(p) - label) / 2`.
+    """
+    for row in rows_with(evidence, lambda one: one.targets is not None):
+        targets = facts_at(evidence, row).targets
+        low, high = (float(evidence.column(name, column)[row]) for name in ("min", "max"))
+        least, most = low - 0.5 / (1 + math.exp(-low)), high + 0.5 / (1 + math.exp(high))
+        if targets is not None and (targets[0] < least - NEAR_LABEL or targets[1] > most + NEAR_LABEL):
+            return True
+    return False
 
 
 def _has_one_label(evidence: Evidence, column: int, norms: int) -> bool:
