@@ -152,6 +152,8 @@ NOT_CALLED = {
     "capture.entrances.Entrances.end_forward": "does nothing",
     "capture.entrances.Entrances.leave": "does nothing",
     "capture.facts.leftover.UpdateWitnesses.__init__": BY_WATCH,
+    "capture.facts.answers._off_ahead": "called where numbers are asked for at each place of a sequence",
+    "capture.facts.operations.Operations._note_shift": "called where tensors are joined or padded between modules",
     "capture.facts.operations.is_start_of_table": "called where rows of a table are added along the samples",
     "capture.facts.units.UnitWindows.__init__": BY_WATCH,
     "capture.finite_checks.FiniteChecks.__init__": BY_WATCH,
