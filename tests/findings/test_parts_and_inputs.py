@@ -94,6 +94,26 @@ def test_a_time_that_stays_the_same_is_told(
     assert [one.path for one in found if one.kind == "constant-input"] == (["input[1]"] if expected else [])
 
 
+@pytest.mark.parametrize(
+    ("change", "begins"),
+    [
+        pytest.param(0, "All elements of the model's input are 2, at all recorded steps:", id="the same"),
+        pytest.param(
+            1,
+            "All elements of the model's input are equal to each other at each recorded step:",
+            id="another one at each step",
+        ),
+    ],
+)
+def test_inputs_without_samples_are_told_as_they_are(change: int, begins: str, tmp_path: Path) -> None:
+    def loss(model: nn.Module, number: int) -> Tensor:
+        out: Tensor = model(torch.full((32, 8), 2.0 + change * number))
+        return (out - torch.randn(32, 1)).square().mean()
+
+    [one] = [one for one in trained(tmp_path, nn.Linear(8, 1), loss) if one.kind == "constant-input"]
+    assert one.text.startswith(begins)
+
+
 def with_outliers(model: nn.Module, number: int, *, largest: float, every: int) -> Tensor:
     at = torch.randint(len(SAMPLES), (32,))
     samples = SAMPLES[at].clone()

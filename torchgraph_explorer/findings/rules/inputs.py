@@ -33,33 +33,35 @@ OFTEN, LEAST_TO_COMPARE = 0.5, 8
 
 
 def constant_input(evidence: Evidence) -> Iterator[Finding]:
-    """Each input of the model has elements of one number only, at all steps; or the time of a diffusion does."""
+    """All elements of each input of the model are equal, at all steps; or those of the time of a diffusion are."""
     columns = [column for column in evidence.of_kind("value", "input") if evidence.series[column].module == ""]
     columns = [column for column in columns if evidence.series[column].call == 0]
     known = [column for column in columns if evidence.is_there[:, column].any()]
     if not known or not all(_is_constant(evidence, column) for column in known):
         yield from _constant_time(evidence, known)
         return
-    value = float(np.nanmedian(evidence.column("mean", known[0])))
+    values = evidence.column("min", known[0])[evidence.is_there[:, known[0]]]
+    is_same = bool((values == values[0]).all())
+    what = f"are {values[0]:.4g}, at all recorded steps" if is_same else "are equal to each other at each recorded step"
     yield finding(
         evidence,
         "constant-input",
         "warning",
         at=evidence.series[known[0]],
         rows=range(len(evidence)),
-        numbers={"value": value},
-        text=f"All elements of the model's input are {value:.4g}, at all recorded steps: the input says nothing about "
-        "the samples.",
+        numbers={"value": float(values[0])},
+        text=f"All elements of the model's input {what}: the input says nothing about the samples.",
         advice="Look at how the batch is made: words that are all looked up as unknown, a scale that rounds to zero, "
         "an array that was never filled.",
     )
 
 
 def _is_constant(evidence: Evidence, column: int) -> bool:
-    """Whether the elements of an input are all equal at each of several steps."""
+    """Whether the elements of an input are all equal, and finite, at each of several steps."""
     rows = np.flatnonzero(evidence.is_there[:, column])
     low, high, count = (evidence.column(name, column)[rows] for name in ("min", "max", "count"))
-    return len(rows) >= LEAST_STEPS and bool((low == high).all() and (count >= LEAST_ELEMENTS).all())
+    is_equal = np.isfinite(low) & (low == high)
+    return len(rows) >= LEAST_STEPS and bool(is_equal.all() and (count >= LEAST_ELEMENTS).all())
 
 
 def _constant_time(evidence: Evidence, columns: list[int]) -> Iterator[Finding]:

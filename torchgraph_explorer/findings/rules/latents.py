@@ -79,7 +79,7 @@ def _latents(evidence: Evidence) -> Iterator[_Latents]:
     A module with weights has to take both outputs. A policy has a mean and a spread of its actions, too, but nothing in
     the network takes these.
     """
-    by_name = {*_by_name(evidence)}
+    by_name = dict.fromkeys(_by_name(evidence))
     yield from by_name
     reported = {evidence.series[column].module for latents in by_name for column in latents}
     for latents in _by_use(evidence):

@@ -73,7 +73,7 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),  # the penalty is part of the gradients at other steps, too
             numbers={"factor": factor / power, "matrices": len(columns), "steps": len(rows)},
             text=f"At {len(rows)} of {len(evidence)} recorded steps, the gradients of the weight matrices are, within "
-            f"a few percent, those of a penalty in the loss: the sum of the {name} of the weights, times "
+            f"{ALIKE:.0%}, those of a penalty in the loss: the sum of the {name} of the weights, times "
             f"{factor / power:.2g}. It pulls the weights to zero, and hardly any gradient of the data is left.",
             advice="Lower the factor of the penalty on the weights by 100 or more, or leave it out.",
         )
