@@ -1100,9 +1100,11 @@ def test_a_shift_of_relative_positions_is_not_taken_for_a_transpose(
     [
         pytest.param((6, 4, 5, 3), (4, 6, 5, 3), True, id="two sizes in another order"),
         pytest.param((32, 8, 4, 9), (8, 4, 32, 9), False, id="one is split, and two are joined"),
+        pytest.param((6, 7, 5, 3), (7, 6, 5, 3), False, id="a shift, queries first, with as many keys but one"),
+        pytest.param((6, 8, 5, 3), (8, 6, 5, 3), True, id="two more columns than rows"),
     ],
 )
-def test_a_view_that_splits_and_joins_sizes_is_not_taken_for_a_transpose(
+def test_a_view_that_splits_or_shifts_is_not_taken_for_a_transpose(
     first: tuple[int, ...], second: tuple[int, ...], *, is_told: bool, tmp_path: Path
 ) -> None:
     class Viewing(nn.Module):

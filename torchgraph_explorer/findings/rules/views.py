@@ -98,9 +98,11 @@ def _shifts(before: Sizes, after: Sizes, views: set[tuple[Sizes, Sizes]]) -> boo
     Then it swaps rows and columns whose numbers differ by one; or another one of the `views` of the module reverses it,
     with some rows or columns less.
     """
-    *around, rows, columns = before
-    if after == (*around, columns, rows) and abs(rows - columns) == 1:
-        return True
+    moved = [at for at, sizes in enumerate(zip(before, after, strict=False)) if sizes[0] != sizes[1]]
+    if len(before) == len(after) and len(moved) == 2 and moved[1] == moved[0] + 1:
+        rows, columns = (before[at] for at in moved)
+        if abs(rows - columns) == 1 and after[moved[0]] == columns:
+            return True
     return any(
         (_has_less(other, after) and _has_less(result, before))
         or (_has_less(after, other) and _has_less(before, result))
