@@ -31,6 +31,7 @@ const server: Answers = {
   history: never,
   nonfinite: never,
   findings: never,
+  explanation: never,
   scalars: async () => null,
   xray: async () => null,
   compare: never,
