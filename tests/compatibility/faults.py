@@ -151,6 +151,7 @@ NOT_CALLED = {
     "capture.entrances.Entrances.__init__": BY_WATCH,
     "capture.entrances.Entrances.end_forward": "does nothing",
     "capture.entrances.Entrances.leave": "does nothing",
+    "capture.facts.late.HeldGradient.__init__": BY_WATCH,
     "capture.facts.leftover.UpdateWitnesses.__init__": BY_WATCH,
     "capture.facts.answers._off_ahead": "called where numbers are asked for at each place of a sequence",
     "capture.facts.operations.Operations._note_shift": "called where tensors are joined or padded between modules",

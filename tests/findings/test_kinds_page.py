@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from torchgraph_explorer.capture.facts import late
 from torchgraph_explorer.finding import SEVERITIES
 from torchgraph_explorer.findings.rules import (
     RULES,
@@ -221,6 +222,8 @@ THRESHOLDS = [
     ("gradients-cleared", loop.MOST_CLIPPED, "10¹⁸"),
     ("clipping-always", loop.CLIPPED, "0.05"),
     ("clipping-always", loop.CLIPPED_ADAPTIVE, "0.001"),
+    ("clipping-after-step", loop.SAME_GRADIENT, "2 %"),
+    ("clipping-after-step", late.MOST_ASKED, "16"),
     ("weight-decay-dominates", loop.DECOUPLED_RATIO, "0.5"),
     ("weight-decay-dominates", loop.DECAYED, "0.1"),
     ("weight-decay-dominates", loop.SHRUNK, "80 %"),

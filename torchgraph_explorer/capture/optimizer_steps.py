@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from torchgraph_explorer.capture.call_stack import users_frame
+from torchgraph_explorer.capture.facts.late import HeldGradient
 from torchgraph_explorer.capture.facts.leftover import UpdateWitnesses
 from torchgraph_explorer.capture.facts.snapshot import version_of
 from torchgraph_explorer.capture.module_info import has_values
@@ -191,6 +192,7 @@ class ModelOptimizers:
 
     Attributes:
         witnesses: Tell whether the gradients of their last updates are still there.
+        held_gradient: Tells whether a gradient is changed after an update.
         skipped_updates: How many were skipped so far.
         without: Parameters that none holds, as far as was asked for, by `id`.
     """
@@ -203,7 +205,7 @@ class ModelOptimizers:
         self._others: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         self._of_class: Counter[str] = Counter()
         self._scalers = SkippedUpdates()
-        self.witnesses = UpdateWitnesses()
+        self.witnesses, self.held_gradient = UpdateWitnesses(), HeldGradient()
         self.skipped_updates = 0
         self.without: set[int] = set()
 

@@ -67,6 +67,7 @@ _SILENT = (
     "imbalanced-branches",
     "expert-imbalance",
     "clipping-always",
+    "clipping-after-step",
     "normalisation-in-eval",
     "training-in-eval-mode",
     "batch-of-one",

@@ -126,6 +126,9 @@ class Operation:
       that are given the last token; the difference of the longest and the shortest of these ends, in places.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
+    - `late`: a gradient that was changed after the last recorded update had used it, and is not in use any more.
+      `numbers`: the factor by which it was multiplied, by least squares; the largest difference between the changed
+      gradient and that multiple, over the largest element.
 
     Attributes:
         kind: Which of these it is.

@@ -55,5 +55,6 @@ OperationKind: TypeAlias = Literal[
     "hidden",
     "trailing",
     "cleared",
+    "late",
 ]
 """What an operation tells of the model; see `Operation`."""

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.facts.answers import Answers
 from torchgraph_explorer.capture.facts.cleared import ClearedGradients
 from torchgraph_explorer.capture.facts.clipping import Norms
+from torchgraph_explorer.capture.facts.late import LateChanges
 from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
 from torchgraph_explorer.capture.facts.names import few, named_parameters
 from torchgraph_explorer.capture.facts.operations import Operations, operations
@@ -104,6 +105,7 @@ class StepFactsRecorder:
         self._parameters = named_parameters(self._modules)
         self._participation = Participation(self._parameters, self._optimizers.without)
         self._leftover, self._norms = LeftoverGradients(self._measure), Norms(self._measure)
+        self._late = LateChanges(self._measure)
         mode = self._model.training
         others = few(name for name, module in self._modules.items() if module.training != mode)
         self._facts = replace(self._facts, is_training=mode, other_mode=others)
@@ -148,6 +150,7 @@ class StepFactsRecorder:
     def _begin_backward(self) -> None:
         self._cleared.begin_backward(self._parameters)
         self._leftover.begin_backward(self._parameters, self._optimizers.known, self._optimizers.witnesses)
+        self._late.look(self._optimizers.held_gradient, self._parameters)
 
     def after_backward(self, calls: Sequence[Call]) -> None:
         """A backward pass has ended, in a step with these calls so far."""
@@ -244,6 +247,7 @@ class StepFactsRecorder:
     def _after_update(self, named: Iterable[tuple[Optimizer, str]]) -> None:
         for optimizer, name in named:
             self._leftover.after_update(self._parameters, optimizer)
+            self._optimizers.held_gradient.hold(optimizer)
             is_decoupled = type(optimizer).__name__ in _DECOUPLED
             groups = self._groups.pop(id(optimizer), None)
             if groups is None and sum(map(len, self._groups.values())) < MOST_GROUPS:
@@ -268,7 +272,7 @@ class StepFactsRecorder:
         self._facts = replace(self._facts, batch_size=batch, skipped=self._optimizers.skipped_updates)
 
     def _pending(self) -> PendingFacts:
-        participation, leftover, norms = self._participation, self._leftover, self._norms
+        participation, leftover, norms, late = self._participation, self._leftover, self._norms, self._late
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
         answers, seen, cleared = self._answers, self._operations, self._cleared.found()
         is_scaled = self._is_scaled
@@ -294,6 +298,7 @@ class StepFactsRecorder:
                 operations=(
                     *operations(seen, statistics),
                     *cleared,
+                    *late.found(statistics),
                     *(answers.operations(statistics) if answers is not None and not is_scaled else ()),
                 ),
                 tokens=answers.tokens(statistics) if answers is not None else (),

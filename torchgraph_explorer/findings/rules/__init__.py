@@ -24,6 +24,7 @@ from torchgraph_explorer.findings.rules.last_dropout import dropout_on_output
 from torchgraph_explorer.findings.rules.latents import posterior_collapse
 from torchgraph_explorer.findings.rules.linear import missing_nonlinearity
 from torchgraph_explorer.findings.rules.loop import (
+    clipping_after_step,
     clipping_always,
     gradients_cleared,
     no_zero_grad,
@@ -136,6 +137,7 @@ RULES: dict[str, Rule] = {
     "norm-momentum": norm_momentum,
     "normalised-alone": normalised_alone,
     "clipping-always": clipping_always,
+    "clipping-after-step": clipping_after_step,
     "weight-decay-dominates": weight_decay_dominates,
     "learning-rate-gone": learning_rate_gone,
     "betas-swapped": betas_swapped,

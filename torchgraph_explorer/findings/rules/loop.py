@@ -1,4 +1,4 @@
-"""Finds gradients that add up over steps, are cleared too early or clipped too much, and weights that decay too much.
+"""Finds gradients that add up, are cleared too early, or clipped too much or too late, and weights that decay too much.
 
 The evidence is what the live training recorded of each update: the gradients' norms before and after clipping, the
 parameters with gradients from before, and the groups of the optimizers.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.facts import facts_at, module_around, operations, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, module_around, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.participation import all_unchanged
 from torchgraph_explorer.findings.rules.penalties import penalty_dominates
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
@@ -44,6 +44,13 @@ clipped is the same, up to the first value; and the second value is the least sh
 
 LEAST_CLIPPED = 4
 """Fewest recorded steps at which gradients are clipped, or cleared, to be reported."""
+
+LATE_SHARE = 0.5
+"""Least share of the recorded updates after which gradients are multiplied, if clipping comes too late."""
+
+SAME_GRADIENT = 0.02
+"""Largest difference between a gradient and a multiple of another one, over its largest element, that is rounding: that
+of bfloat16. What a further backward pass adds differs by more."""
 
 LEAST_GRADIENT = 1e-5
 """Largest element of a gradient from which on weights are seen to change by it, whatever the optimizer."""
@@ -179,6 +186,29 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
         advice=f"{_advice_on_scaler(known)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or "
         "lower the learning rate instead. If the gradients are larger than they should be, find out why.",
+    )
+
+
+def clipping_after_step(evidence: Evidence) -> Iterator[Finding]:
+    """Gradients are multiplied by a number after the update, and then dropped."""
+    changes = numbers_of(evidence, "late")
+    rows = [row for row, (factor, off) in changes if 0 < factor < 1 + TOLERANCE and off < SAME_GRADIENT]
+    updates = rows_with(evidence, _is_stepped)
+    shorter = [factor for _, (factor, _) in changes if factor < 1 - TOLERANCE]
+    if len(rows) < LEAST_CLIPPED or len(rows) < LATE_SHARE * len(updates) or not shorter:
+        return
+    yield finding(
+        evidence,
+        "clipping-after-step",
+        "warning",
+        at=None,
+        rows=rows,
+        numbers={"steps": len(rows), "factor": float(np.median(shorter))},
+        text=f"After {len(rows)} of {len(updates)} recorded updates, something multiplies the gradients by a number "
+        f"(by {np.median(shorter):.2g} in the median of those that get smaller), and they are cleared then. The "
+        "optimizer had already used them, so this has no effect.",
+        advice="Clip between `backward()` and `optimizer.step()`. With a `GradScaler`, call "
+        "`scaler.unscale_(optimizer)` before you clip.",
     )
 
 

@@ -60,6 +60,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "hidden": 4,
     "trailing": 4,
     "cleared": 2,
+    "late": 2,
 }
 """How many numbers an operation has."""
 
