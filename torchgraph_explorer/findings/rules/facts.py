@@ -22,16 +22,21 @@ def facts_at(evidence: Evidence, row: int) -> TrainingFacts:
     return found
 
 
+def largest_rates(evidence: Evidence) -> tuple[list[int], list[float]]:
+    """The rows at which a learning rate is known, and the largest one of all groups at each of them."""
+    known = (
+        (row, [group.learning_rate for group in facts.groups if group.learning_rate is not None])
+        for row, facts in enumerate(evidence.training)
+        if facts is not None
+    )
+    largest = {row: max(rates) for row, rates in known if rates}
+    return [*largest], [*largest.values()]
+
+
 def rates_rise(evidence: Evidence) -> bool:
     """Whether the largest learning rate rises up to the last recorded step, as in a warm-up."""
-    rows = rows_with(evidence, lambda one: any(group.learning_rate is not None for group in one.groups))
-    rates = [largest_rate(evidence, row) for row in rows]
+    _, rates = largest_rates(evidence)
     return len(rates) > 1 and rates[-1] > max(rates[:-1])
-
-
-def largest_rate(evidence: Evidence, row: int) -> float:
-    """The largest known learning rate of a group at a row that has one."""
-    return max(one.learning_rate for one in facts_at(evidence, row).groups if one.learning_rate is not None)
 
 
 def module_around(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import largest_rate, rows_with
+from torchgraph_explorer.findings.rules.facts import largest_rates
 from torchgraph_explorer.findings.rules.loss import is_flat, is_solved, judged
 from torchgraph_explorer.findings.rules.ratios import measured_ratios
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held
@@ -35,10 +35,10 @@ LEAST_STEPS = 4
 
 def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
     """The learning rates of all optimizers have fallen to next to nothing, and stay there for half of the run."""
-    rows = rows_with(evidence, lambda facts: any(group.learning_rate is not None for group in facts.groups))
+    rows, known = largest_rates(evidence)
     if len(rows) < LEAST_STEPS:
         return
-    rates = np.array([largest_rate(evidence, row) for row in rows])
+    rates = np.array(known)
     kept, limit = _kept(evidence, rows, rates, limit=GONE, ratio=SMALL_RATIO), GONE
     if kept is None and (loss := judged(evidence)) is not None and is_flat(loss):
         kept, limit = _kept(evidence, rows, rates, limit=FALLEN, ratio=SLOW_RATIO), FALLEN
