@@ -139,8 +139,8 @@ class NodeHook(GradientHook):
 
     def __init__(self, hooks: GradientHooks, slot: int) -> None:
         """`slot` is the position of the gradient among what the node computes."""
-        super().__init__(hooks)
-        self._slot = slot
+        self.hooks, self._slot, self.summands, self.level = hooks, slot, 1, transforms_on()  # made for each call
+        self.keys: tuple[SeriesKey, ...] = ()
 
     def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:  # type: ignore[override]
         """The node has computed the gradients of its inputs."""

@@ -57,6 +57,11 @@ KnownCalls: TypeAlias = "dict[str, list[list[SeriesKey | Call | None]]]"
 """What `calls.c` knows of the calls of each module from earlier steps: most come again in each step."""
 
 
+_HookDictionaries: TypeAlias = "tuple[dict[int, bool], dict[int, Any], dict[int, bool], dict[int, Any]]"
+"""A module's `_forward_pre_hooks_with_kwargs`, `_forward_pre_hooks`, `_forward_hooks_always_called`, and last
+`_forward_hooks`."""
+
+
 class ModuleHooks:
     """The hooks on the modules of one model, which call one listener at a time.
 
@@ -134,27 +139,14 @@ class _OneModulesHooks:
     may come in between.
     """
 
-    __slots__ = (
-        "_enter",
-        "_entering",
-        "_key",
-        "_leave",
-        "_leaving",
-        "_leaving_always",
-        "_module",
-        "_name",
-        "_with_kwargs",
-    )
+    __slots__ = ("_enter", "_key", "_leave", "_module", "_name", "_on")
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
         self._name, self._module = name, weakref.ref(module)
         self._enter = None if name == "" else _Enter(module_hooks, name)
         self._leave = _Leave(module_hooks, name)
         self._key: int = RemovableHandle(OrderedDict()).id  # that no other hook has
-        self._entering: dict[int, Any] | None = None  # what the hooks are in, as the following; None if they are off
-        self._with_kwargs: dict[int, bool]
-        self._leaving: dict[int, Any]
-        self._leaving_always: dict[int, bool]
+        self._on: _HookDictionaries | None = None  # what the hooks are in; None if they are off
 
     def are_of(self, module: nn.Module, name: str) -> bool:
         return self._module() is module and self._name == name
@@ -163,26 +155,25 @@ class _OneModulesHooks:
         module, key = self._module(), self._key
         if module is None:
             return
-        self._with_kwargs, self._leaving = module._forward_pre_hooks_with_kwargs, module._forward_hooks
-        self._leaving_always = module._forward_hooks_always_called
-        self._entering = module._forward_pre_hooks
+        with_kwargs, entering = module._forward_pre_hooks_with_kwargs, module._forward_pre_hooks
+        leaving_always, leaving = module._forward_hooks_always_called, module._forward_hooks
+        self._on = with_kwargs, entering, leaving_always, leaving
         if self._enter is not None:
-            self._with_kwargs[key] = True
-            self._entering[key] = self._enter
-        self._leaving_always[key] = True
-        self._leaving[key] = self._leave
+            with_kwargs[key] = True
+            entering[key] = self._enter
+        leaving_always[key] = True
+        leaving[key] = self._leave
 
     def take_off(self) -> None:
-        entering, key = self._entering, self._key
-        if entering is None:
+        if self._on is None:
             return
+        (with_kwargs, entering, leaving_always, leaving), key = self._on, self._key
         if self._enter is not None:
             entering.pop(key, None)
-            self._with_kwargs.pop(key, None)
-        self._leaving.pop(key, None)
-        self._leaving_always.pop(key, None)
-        self._entering = None  # only now: an interrupt may come in between
-        del self._with_kwargs, self._leaving, self._leaving_always
+            with_kwargs.pop(key, None)
+        leaving.pop(key, None)
+        leaving_always.pop(key, None)
+        self._on = None  # only now: an interrupt may come in between
 
 
 class _CallHook(SafeHook):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 
 from torch import Tensor
 
-from torchgraph_explorer.capture.facts.names import Named
+from torchgraph_explorer.capture.facts.names import Named, gradients_of
 from torchgraph_explorer.capture.facts.snapshot import Snapshot, version_of
 from torchgraph_explorer.capture.no_dispatch import gradient_of
 from torchgraph_explorer.schema import Call, Operation
@@ -36,10 +36,10 @@ class ClearedGradients:
             elif all(gradient_of(parameters[key][1]) is None for key in self._with_gradient):
                 self._cleared += 1
         if self._is_known:
-            self._before = {key: _written(one) for key, one in _gradients(parameters)}
+            self._before = {key: _written(one) for key, one in gradients_of(parameters).items()}
 
-    def after_backward(self, parameters: Named, calls: Iterable[Call]) -> None:
-        """A backward pass has ended, in a step with these calls so far."""
+    def after_backward(self, parameters: Named, gradients: Mapping[int, Tensor], calls: Iterable[Call]) -> None:
+        """A backward pass has ended, in a step with these calls so far, and left `gradients`."""
         if not self._is_known:
             return
         if any(one.requires_grad for call in calls if call.parent is None for one in call.inputs):
@@ -47,14 +47,14 @@ class ClearedGradients:
             return
         before = self._before  # `torch.autograd.grad` leaves none: what is there may be from before the last update
         self._with_gradient = tuple(
-            key for key, one in _gradients(parameters) if key not in before or before[key] != _written(one)
+            key for key, one in gradients.items() if key not in before or before[key] != _written(one)
         )
         self._witness = self._gradient = None
         if self._with_gradient:
             key = self._with_gradient[0]
             one = parameters[key][1]
             self._witness = key, Snapshot.of(one)
-            self._gradient = id(gradient_of(one))
+            self._gradient = id(gradients[key])
 
     def before_update(self, parameters: Named) -> None:
         """An optimizer of the model is about to step: gradients that were replaced have been gathered elsewhere."""
@@ -76,13 +76,6 @@ class ClearedGradients:
             return False
         key, snapshot = self._witness
         return snapshot.is_still(parameters[key][1])
-
-
-def _gradients(parameters: Named) -> Iterator[tuple[int, Tensor]]:
-    """The gradients of the parameters that have one, with the parameters' keys."""
-    for key, (_, parameter) in parameters.items():
-        if (gradient := gradient_of(parameter)) is not None:
-            yield key, gradient
 
 
 def _written(gradient: Tensor) -> int:

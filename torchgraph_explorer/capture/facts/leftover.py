@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from torchgraph_explorer.capture.facts.names import Named, few
+from torchgraph_explorer.capture.facts.names import Named, few, gradients_of
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory, is_readable, plain
@@ -104,9 +104,7 @@ class LeftoverGradients:
         if self._backwards == 1:
             self._left = {id(each): witnesses.tell(each) for each in optimizers}
             if any(self._left.values()):
-                self._before = {
-                    key: gradient for key, (_, one) in parameters.items() if (gradient := gradient_of(one)) is not None
-                }
+                self._before = gradients_of(parameters)
                 chosen = list(self._before)
                 self._rows = {key: [] for key in chosen[:: -(-len(chosen) // MOST_MEASURED) or 1]}
         elif self._before:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from torch import nn
+from torch import Tensor, nn
 
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
-from torchgraph_explorer.capture.no_dispatch import ORDINARY
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of
 
 MOST_NAMES = 1000
 """Names in one list of the facts."""
@@ -28,6 +28,12 @@ def named_parameters(modules: ModulesByName) -> Named:
             if type(parameter) in ORDINARY or has_values(parameter):  # asked first, since that takes no call
                 found[id(parameter)] = f"{name}.{path}" if name else path, parameter
     return found
+
+
+def gradients_of(parameters: Named) -> dict[int, Tensor]:
+    """The gradients of those of `parameters` that have one, by their keys."""
+    found = ((key, gradient_of(one)) for key, (_, one) in parameters.items())
+    return {key: gradient for key, gradient in found if gradient is not None}
 
 
 def few(names: Iterable[str]) -> tuple[str, ...]:

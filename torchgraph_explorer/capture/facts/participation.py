@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -35,11 +35,9 @@ class Participation:
         self._unregistered, self._unregistered_without = Unregistered(), set[int]()
         self._versions = {key: version_of(parameters[key][1]) for key in without if key in parameters}
 
-    def after_backward(self, parameters: Named, modules: Iterable[nn.Module]) -> None:
-        """A backward pass has ended, in a step in which `modules` were called."""
-        missed = [
-            (key, name) for key, (name, one) in parameters.items() if one.requires_grad and gradient_of(one) is None
-        ]
+    def after_backward(self, parameters: Named, gradients: Collection[int], modules: Iterable[nn.Module]) -> None:
+        """A backward pass has ended, in a step in which `modules` were called. The keys `gradients` have a gradient."""
+        missed = [(key, name) for key, (name, one) in parameters.items() if key not in gradients and one.requires_grad]
         modules = modules if missed else ()
         called = {id(one) for module in modules for one in module._parameters.values() if one is not None}
         self.without_gradient = few(name for key, name in missed if key in called)

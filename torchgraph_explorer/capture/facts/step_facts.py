@@ -17,7 +17,7 @@ from torchgraph_explorer.capture.facts.cleared import ClearedGradients
 from torchgraph_explorer.capture.facts.clipping import Norms
 from torchgraph_explorer.capture.facts.late import LateChanges
 from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
-from torchgraph_explorer.capture.facts.names import few, named_parameters
+from torchgraph_explorer.capture.facts.names import few, gradients_of, named_parameters
 from torchgraph_explorer.capture.facts.operations import Operations, operations
 from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
@@ -157,10 +157,11 @@ class StepFactsRecorder:
         self._do(lambda: self._after_backward(calls))
 
     def _after_backward(self, calls: Sequence[Call]) -> None:
-        self._cleared.after_backward(self._parameters, calls)
+        gradients = gradients_of(self._parameters)
+        self._cleared.after_backward(self._parameters, gradients, calls)
         called = {call.module for call in calls}
         self._participation.after_backward(
-            self._parameters, (module for name, module in self._modules.items() if name in called)
+            self._parameters, gradients, (module for name, module in self._modules.items() if name in called)
         )
         if self._number < STEPS_COMPARED:
             self._participation.look_for_remade(self._parameters, self._model, self._optimizers.known)
