@@ -109,6 +109,15 @@ def test_a_branch_that_hardly_counts_is_told(
         assert_outside_band(model, one)
 
 
+@pytest.mark.parametrize(("steps", "is_told"), [(10, False), (11, True)])
+def test_a_branch_has_ten_updates_to_come_up(steps: int, is_told: bool, tmp_path: Path) -> None:
+    frames: Frames = [
+        {("deep", "output", "output", "value"): NORMAL * 1e-4, ("wide", "output", "output", "value"): NORMAL}
+    ] * steps
+    found = {one.kind for one in recorded(tmp_path, joined("deep", "wide"), frames).findings()}
+    assert ("imbalanced-branches" in found) == is_told
+
+
 @pytest.mark.parametrize(
     ("result", "is_told"),
     [

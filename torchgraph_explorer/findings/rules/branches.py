@@ -30,6 +30,10 @@ SOON = 3
 """A small branch that grows is not reported if, at its rate, it comes to count within this many times the recorded
 steps."""
 
+LEAST_UPDATES = 10
+"""Updates after which a small branch is reported at the earliest: those of small networks are often small at first, as
+where the standard deviation of all weights begins at 0.02, and grow within a few updates."""
+
 HELD = 0.5
 """Least share of the recorded steps, up to the last one, at which a branch is too small."""
 
@@ -66,6 +70,8 @@ class _Junction(NamedTuple):
 def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
     """One of the branches that come together is smaller than another by far, at half of the steps and to the end."""
     yield from _swamped(evidence)
+    if evidence.steps[-1] - evidence.steps[0] < LEAST_UPDATES:
+        return
     reported: set[int] = set()
     for junction in _junctions(evidence):
         scales = evidence.rms[:, junction.branches]
