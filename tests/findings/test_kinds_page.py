@@ -214,7 +214,7 @@ THRESHOLDS = [
     ("input-not-normalised", beginning.SMALL_INPUT, "0.01"),
     ("constant-input", inputs.LEAST_STEPS, "4"),
     ("no-gradient", participation.LEAST_UNCHANGED, "4"),
-    ("not-in-optimizer", optimizer.LEAST_STEPS, "100 steps"),
+    ("not-in-optimizer", optimizer.LEAST_STEPS, "50 steps"),
     ("frozen-by-accident", optimizer.HELD_SHARE, "75 %"),
     ("frozen-by-accident", optimizer.MADE_SHARE, "50 %"),
     ("no-zero-grad", loop.LEFTOVER_SHARE, "50 %"),

@@ -7,7 +7,7 @@ the optimizers' groups; and whether their values change and gradients come to th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -26,11 +26,15 @@ HELD_SHARE, MADE_SHARE = 0.75, 0.5
 """Largest share of frozen elements, of those of all matrices, that is no purpose: although an optimizer has them, and
 although they still have their initial values. Who freezes more means it."""
 
-LEAST_STEPS = 100
+LEAST_STEPS = 50
 """Fewest steps from the first to the last recorded one after which an optimizer without an update is reported."""
 
 MOST_NAMES, MOST_GROUPS = 1000, 64
 """How many names of a group, and groups of an update, are recorded at most: with so many, some may be missing."""
+
+FEW = 0.25
+"""Largest number of elements that are left out before the trained layers, over that of frozen ones, of adapters: who
+freezes all others and leaves these means to train them."""
 
 HELD = 0.25
 """Least share of the recorded steps, up to the last one, at which a parameter is frozen."""
@@ -67,6 +71,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     if not modules or not trained:
         return
     is_backbone = max(map(order, modules)) < min(map(order, trained)) and not _are_around(modules, trained)
+    is_backbone &= not _are_adapters(evidence, modules)
     unfrozen = {module for module, paths in modules.items() if _was_unfrozen(evidence, module, paths, rows)}
     for module in sorted(modules, key=order):
         names = listed(modules[module])
@@ -139,6 +144,15 @@ _RATE = "Give its group a learning rate, and look at what the schedule gives to 
 def _are_around(modules: Iterable[str], trained: set[str]) -> bool:
     """Whether each of `modules` has trained modules inside, so that only parameters of its own are left out."""
     return all(any(name.startswith(f"{module}." if module else "") for name in trained) for module in modules)
+
+
+def _are_adapters(evidence: Evidence, modules: Mapping[str, list[str]]) -> bool:
+    """Whether matrices are among the parameters of `modules`, and all are few beside those that are frozen."""
+    weights = list(evidence.places.weights())
+    frozen = sum(weight.size for weight in weights if not weight.info.requires_grad)
+    left = [weight for weight in weights if weight.info.path in modules.get(weight.module.name, ())]
+    has_matrix = any(dimensions(weight.info) > 1 for weight in left)
+    return has_matrix and sum(weight.size for weight in left) <= FEW * frozen
 
 
 def _remade(evidence: Evidence, rows: list[int]) -> dict[str, list[str]]:

@@ -1,0 +1,94 @@
+"""Faults in styles of programs that were new to the rules, each beside the same program without the fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tests.findings.trainings import Step
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.finding import Finding
+
+pytestmark = pytest.mark.slow
+
+WEIGHTS = torch.randn(16, 4, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def classified(model: nn.Module, _: int) -> Tensor:
+    inputs = torch.randn(32, 16)
+    return F.cross_entropy(model(inputs), (inputs @ WEIGHTS).argmax(1))
+
+
+def network(width: int = 32) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(16, width), nn.ReLU(), nn.Linear(width, 4))
+
+
+def told(found: list[Finding]) -> list[tuple[str, str, str | None]]:
+    """The severity, kind and module of each finding."""
+    return [(one.severity, one.kind, one.module) for one in found]
+
+
+def watched(folder: Path, model: nn.Module, optimizers: list[Any], step: Step, *, steps: int = 60) -> list[Finding]:
+    """What is told of a training in which each of `optimizers` steps."""
+    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False) as watcher:
+        for number in range(steps):
+            loss = step(model, number)
+            model.zero_grad()
+            loss.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            watcher.log({"loss": loss.item()})
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+# Left out of the optimizer
+
+
+@pytest.mark.parametrize("steps_both", [pytest.param(False, id="one"), pytest.param(True, id="both")])
+def test_an_optimizer_that_makes_no_update_is_told_of_a_short_run(steps_both: bool, tmp_path: Path) -> None:
+    model = network()
+    first, last = (torch.optim.SGD(model[at].parameters(), 0.1) for at in (0, 2))
+    found = watched(tmp_path, model, [first, last] if steps_both else [last], classified)
+    assert told(found) == ([] if steps_both else [("warning", "not-in-optimizer", "0")])
+
+
+class LowRank(nn.Module):
+    """A frozen layer with a trained addition of low rank."""
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.down = nn.Parameter(torch.randn(2, base.in_features) / 4)
+        self.up = nn.Parameter(torch.zeros(base.out_features, 2))
+
+    def forward(self, values: Tensor) -> Tensor:
+        result: Tensor = self.base(values) + values @ self.down.T @ self.up.T
+        return result
+
+
+@pytest.mark.parametrize(
+    ("is_frozen", "expected"),
+    [
+        pytest.param(True, [("warning", "not-in-optimizer", "0")], id="adapters of a frozen layer"),
+        pytest.param(False, [("info", "not-in-optimizer", "0")], id="a backbone that is not frozen"),
+    ],
+)
+def test_adapters_that_the_optimizer_lacks_are_no_backbone(
+    *, is_frozen: bool, expected: list[Any], tmp_path: Path
+) -> None:
+    model = network()
+    nn.init.normal_(model[0].weight, std=0.3)
+    optimizer = torch.optim.SGD(model[2].parameters(), 0.1)
+    if is_frozen:
+        model[0] = LowRank(model[0])
+    assert told(watched(tmp_path, model, [optimizer], classified)) == expected
