@@ -86,9 +86,51 @@ class LowRank(nn.Module):
 def test_adapters_that_the_optimizer_lacks_are_no_backbone(
     *, is_frozen: bool, expected: list[Any], tmp_path: Path
 ) -> None:
-    model = network()
-    nn.init.normal_(model[0].weight, std=0.3)
+    first, model = nn.Linear(16, 32), network()
+    nn.init.normal_(first.weight, std=0.3)
     optimizer = torch.optim.SGD(model[2].parameters(), 0.1)
-    if is_frozen:
-        model[0] = LowRank(model[0])
+    model[0] = LowRank(first) if is_frozen else first
     assert told(watched(tmp_path, model, [optimizer], classified)) == expected
+
+
+# Losses that stay where they began
+
+
+class WithLoss(nn.Module):
+    """A network that returns its loss, as many do that are given labels."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(16, 32), nn.Linear(32, outputs)
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        outputs = self.head(self.body(inputs).relu())
+        if targets.is_floating_point():
+            return F.mse_loss(outputs, targets)
+        return F.cross_entropy(outputs, targets)
+
+
+def of_noise(model: nn.Module, number: int) -> Tensor:
+    """The loss for labels that do not belong to the samples; at first, it is higher by chance."""
+    loss: Tensor = model(torch.randn(64, 16), torch.randint(4, (64,))) * (1.2 if number < 3 else 1)
+    return loss
+
+
+def of_noisy_numbers(model: nn.Module, number: int) -> Tensor:
+    """As much, for numbers whose error stays at the logarithm of 4."""
+    loss: Tensor = model(torch.randn(64, 16), torch.randn(64, 4) * 1.386**0.5) * (1.2 if number < 3 else 1)
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        pytest.param(of_noise, [("warning", "loss-not-falling", None)], id="a cross entropy"),
+        pytest.param(of_noisy_numbers, [], id="a squared error"),
+    ],
+)
+def test_a_cross_entropy_within_the_model_that_stays_at_chance_is_told(
+    step: Step, expected: list[Any], tmp_path: Path
+) -> None:
+    model = WithLoss(4)
+    assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], step, steps=100)) == expected

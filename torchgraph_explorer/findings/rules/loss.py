@@ -156,7 +156,26 @@ def _of_equal_logits(evidence: Evidence) -> float | None:
         sizes = {numbers[at + 1] for numbers in seen if numbers[at] < CANCELS}
         if len(seen) >= LEAST_ROWS and all(numbers[at] < CANCELS for numbers in seen) and min(sizes) > 1:
             return float(np.log(min(sizes)))
-    return None
+    return None if seen else _of_equal_logits_inside(evidence)
+
+
+def _of_equal_logits_inside(evidence: Evidence) -> float | None:
+    """The cross entropy of equal logits of the last layer, for a model that returns its loss; else None.
+
+    The gradients of that layer's bias are sums over the samples, so they sum to zero over the classes as well.
+    """
+    places = evidence.places
+    layers = [call.module for call in places.calls if places.class_of(call.module) == "Linear"]
+    bias = evidence.find(layers[-1], None, "param", "bias", "grad") if layers else None
+    if bias is None or any(len(one.shape) for one in (places.root.outputs if places.root else ())):
+        return None
+    rows = np.flatnonzero(evidence.is_there[:, bias])
+    count, mean, size = (evidence.column(name, bias)[rows].astype(np.float64) for name in _OF_GRADIENTS)
+    is_zero = (np.abs(mean) <= CANCELS * size) & (size > 0)
+    return float(np.log(count[0])) if len(rows) >= LEAST_ROWS and count[0] > 1 and is_zero.all() else None
+
+
+_OF_GRADIENTS = ("count", "mean", "absolute_mean")
 
 
 def _chance_it_stays_at(evidence: Evidence, loss: Loss) -> float | None:
@@ -198,7 +217,7 @@ def _has_moved(evidence: Evidence) -> bool:
     known = ratios[np.isfinite(ratios)]
     steps = float(evidence.steps[-1] - evidence.steps[0] + 1)
     if len(known):
-        return float(np.median(known)) * steps > MOVED
+        return float(known.mean()) * steps > MOVED
     norms = evidence.matrix("l2_norm")[:, trained_matrices(evidence)]
     return not norms.size or bool((np.abs(norms[-1] - norms[0]) > CHANGED * norms[0]).any())
 
