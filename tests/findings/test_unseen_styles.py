@@ -134,3 +134,73 @@ def test_a_cross_entropy_within_the_model_that_stays_at_chance_is_told(
 ) -> None:
     model = WithLoss(4)
     assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], step, steps=100)) == expected
+
+
+# Losses that begin far above that of a guess
+
+
+class Residual(nn.Module):
+    """A step of a network that is called again and again, and adds a share of its output."""
+
+    def __init__(self, share: float, outputs: int) -> None:
+        super().__init__()
+        self.first, self.change, self.last = nn.Linear(16, 32), nn.Linear(32, 32), nn.Linear(32, outputs)
+        self.share = share
+        nn.init.normal_(self.change.weight, std=0.15)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = self.first(inputs)
+        for _ in range(24):
+            values = values + self.share * self.change(values).relu()
+        result: Tensor = self.last(values).squeeze(-1)
+        return result
+
+
+class Scores(nn.Module):
+    """The products of embeddings, as of users and items."""
+
+    def __init__(self, std: float) -> None:
+        super().__init__()
+        self.users, self.items = nn.Embedding(50, 512), nn.Embedding(40, 512)
+        for table in (self.users, self.items):
+            nn.init.normal_(table.weight, std=std)
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        return (self.users(users) * self.items(items)).sum(-1)
+
+
+def liked(model: nn.Module, _: int) -> Tensor:
+    users, items = torch.randint(50, (64,)), torch.randint(40, (64,))
+    return F.binary_cross_entropy_with_logits(model(users, items), ((users + items) % 2).float())
+
+
+def measured(model: nn.Module, _: int) -> Tensor:
+    inputs = torch.randn(32, 16)
+    return F.mse_loss(model(inputs), inputs @ WEIGHTS)
+
+
+FAR_OFF = ("warning", "bad-init-scale")
+
+
+@pytest.mark.parametrize(
+    ("model", "step", "expected"),
+    [
+        pytest.param(lambda: Residual(1.0, 4), classified, [(*FAR_OFF, "change")], id="steps of full length"),
+        pytest.param(lambda: Residual(1 / 24, 4), classified, [], id="short steps"),
+        pytest.param(lambda: Residual(1.0, 4), measured, [], id="a squared error"),
+        pytest.param(lambda: Scores(1.0), liked, [(*FAR_OFF, "")], id="products of many features"),
+        pytest.param(lambda: Scores(0.05), liked, [], id="products of small features"),
+    ],
+)
+def test_a_cross_entropy_that_begins_far_above_a_guess_is_told(
+    model: Any, step: Step, expected: list[Any], tmp_path: Path
+) -> None:
+    network = model()
+    found = watched(tmp_path, network, [torch.optim.Adam(network.parameters(), 1e-3)], step)
+    assert [one for one in told(found) if one[1] == "bad-init-scale"] == expected
+
+
+def test_a_sum_over_the_samples_is_not_taken_for_a_loss_that_begins_far_above_a_guess(tmp_path: Path) -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    assert told(watched(tmp_path, model, [optimizer], lambda model, step: 32 * classified(model, step))) == []

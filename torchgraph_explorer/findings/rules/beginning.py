@@ -15,6 +15,7 @@ import numpy as np
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
+from torchgraph_explorer.findings.rules.first_loss import begins_far_off
 from torchgraph_explorer.findings.rules.own_layers import own_gains
 from torchgraph_explorer.findings.rules.rule import Rows, finding, named
 from torchgraph_explorer.findings.rules.ties import large_tie
@@ -138,9 +139,9 @@ def _order(evidence: Evidence, column: int) -> int:
 
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     """The initial weights of layers, a recurrence or a tied embedding scale what passes through them by far."""
-    yield from large_tie(evidence)
-    yield from _recurrent(evidence)
-    yield from _scaled_by_layers(evidence)
+    found = [*large_tie(evidence), *_recurrent(evidence), *_scaled_by_layers(evidence)]
+    is_of_weights = found or any(input_not_normalised(evidence))
+    yield from found if is_of_weights else begins_far_off(evidence)
 
 
 def _recurrent(evidence: Evidence) -> Iterator[Finding]:

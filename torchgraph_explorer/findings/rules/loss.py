@@ -145,11 +145,11 @@ def _knows_answers(evidence: Evidence, loss: Loss) -> bool:
     A loss is taken for a cross entropy if its gradients sum to zero over the second or the last dimension of the
     output, which then is that of the classes.
     """
-    chance = _of_equal_logits(evidence)
+    chance = of_equal_logits(evidence)
     return chance is not None and float(loss.values[:LEAST_BEFORE_NAN].mean()) < KNOWN * chance
 
 
-def _of_equal_logits(evidence: Evidence) -> float | None:
+def of_equal_logits(evidence: Evidence) -> float | None:
     """The cross entropy of equal logits; None if the gradients are not those of a cross entropy."""
     seen = [numbers for _, numbers in numbers_of(evidence, "cancelling")]
     for at in (0, 2):
@@ -183,7 +183,7 @@ def _chance_it_stays_at(evidence: Evidence, loss: Loss) -> float | None:
 
     In between, at first, it may have been far higher, as where the first updates are too large. None if it does not.
     """
-    chance = _of_equal_logits(evidence)
+    chance = of_equal_logits(evidence)
     if chance is None or loss.ends_bad or len(loss.values) < LEAST_VALUES or not _is_from_the_start(loss):
         return None
     second = loss.values[len(loss.values) // 2 :]
