@@ -204,3 +204,52 @@ def test_a_sum_over_the_samples_is_not_taken_for_a_loss_that_begins_far_above_a_
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)
     assert told(watched(tmp_path, model, [optimizer], lambda model, step: 32 * classified(model, step))) == []
+
+
+# Latents that are drawn without a gradient
+
+
+class Autoencoder(nn.Module):
+    """A variational autoencoder whose means and spreads come from two layers or from one."""
+
+    def __init__(self, *, with_gradient: bool, are_two: bool) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(16, 32), nn.Tanh())
+        self.fc_mu, self.fc_logvar = nn.Linear(32, 4), nn.Linear(32, 4)
+        self.both = nn.Linear(32, 8)
+        self.decoder = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 16))
+        self.with_gradient, self.are_two = with_gradient, are_two
+        unused = (self.both,) if are_two else (self.fc_mu, self.fc_logvar)
+        for layer in unused:
+            layer.requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        coded = self.encoder(inputs)
+        mean, spread = (self.fc_mu(coded), self.fc_logvar(coded)) if self.are_two else self.both(coded).chunk(2, 1)
+        normal = torch.distributions.Normal(mean, (spread / 2).exp())
+        return self.decoder(normal.rsample() if self.with_gradient else normal.sample()), mean, spread
+
+
+def reconstructed(model: nn.Module, _: int) -> Tensor:
+    inputs = torch.randn(32, 4) @ WEIGHTS.T
+    outputs, mean, spread = model(inputs)
+    divergence = -0.5 * (1 + spread - mean**2 - spread.exp()).sum(1).mean()
+    loss: Tensor = (outputs - inputs).square().sum(1).mean() + divergence
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("with_gradient", "are_two", "expected"),
+    [
+        pytest.param(False, True, ["fc_mu"], id="two layers"),
+        pytest.param(False, False, [""], id="one layer"),
+        pytest.param(True, True, [], id="two layers, with a gradient"),
+        pytest.param(True, False, [], id="one layer, with a gradient"),
+    ],
+)
+def test_latents_that_only_the_divergence_trains_are_told(
+    *, with_gradient: bool, are_two: bool, expected: list[str], tmp_path: Path
+) -> None:
+    model = Autoencoder(with_gradient=with_gradient, are_two=are_two)
+    found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], reconstructed)
+    assert [one.module for one in found if one.kind == "no-gradient"] == expected

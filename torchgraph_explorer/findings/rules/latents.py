@@ -120,17 +120,24 @@ def _are_same(evidence: Evidence, first: int, second: int) -> bool:
 
 def _by_name(evidence: Evidence) -> Iterator[_Latents]:
     """Outputs of pairs of modules whose names are those of means and spreads, such as `fc_mu` and `fc_logvar`."""
+    for name, other in named_latents(evidence).items():
+        means, spreads = (evidence.find(module, 0, "output", "output") for module in (name, other))
+        if means is not None and spreads is not None and _are_decoded(evidence, name, other):
+            yield _Latents(means, spreads)
+
+
+def named_latents(evidence: Evidence) -> dict[str, str]:
+    """The modules that give means, by their names, and the ones beside them that give spreads."""
+    found = {}
     for name in evidence.places.called:
         parent, dot, last = name.rpartition(".")
         match = _MEAN.match(last)
-        if not match:
-            continue
-        before, _, after = (part or "" for part in match.groups())
-        for spread in _SPREADS:
-            other = f"{parent}{dot}{before}{spread}{after}"
-            means, spreads = (evidence.find(module, 0, "output", "output") for module in (name, other))
-            if means is not None and spreads is not None and _are_decoded(evidence, name, other):
-                yield _Latents(means, spreads)
+        before, _, after = (part or "" for part in match.groups()) if match else ("", "", "")
+        others = [f"{parent}{dot}{before}{spread}{after}" for spread in _SPREADS] if match else []
+        other = next((one for one in others if one in evidence.places.called), None)
+        if other is not None:
+            found[name] = other
+    return found
 
 
 def _are_decoded(evidence: Evidence, mean: str, spread: str) -> bool:

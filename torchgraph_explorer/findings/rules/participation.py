@@ -18,6 +18,7 @@ from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
+from torchgraph_explorer.findings.rules.only_penalised import only_penalised
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed, named
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
@@ -70,6 +71,7 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             f"{_CHECKPOINT if module in chosen else ''}",
         )
     yield from _zeros(evidence)
+    yield from only_penalised(evidence)
 
 
 def _left_by_library(evidence: Evidence, without: Collection[str]) -> set[str]:
