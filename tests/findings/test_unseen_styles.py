@@ -253,3 +253,74 @@ def test_latents_that_only_the_divergence_trains_are_told(
     model = Autoencoder(with_gradient=with_gradient, are_two=are_two)
     found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], reconstructed)
     assert [one.module for one in found if one.kind == "no-gradient"] == expected
+
+
+# Labels of padding
+
+
+class Tagger(nn.Module):
+    """A label for each token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(30, 16)
+        self.state, self.labels = nn.GRU(16, 16, batch_first=True), nn.Linear(16, 5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        result: Tensor = self.labels(self.state(self.tokens(tokens))[0])
+        return result
+
+
+TAGS = torch.randint(5, (30,), generator=torch.Generator().manual_seed(5))
+
+
+def tagged(model: nn.Module, *, label: int, is_padded: bool = True) -> Tensor:
+    tokens = torch.randint(1, 30, (16, 12))
+    is_padding = torch.arange(12) >= torch.randint(3 if is_padded else 12, 13, (16, 1))
+    tokens[is_padding] = 0
+    labels = TAGS[tokens].masked_fill(is_padding, label)
+    return F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten(), ignore_index=-100)
+
+
+@pytest.mark.parametrize(
+    ("label", "is_padded", "expected"),
+    [
+        pytest.param(0, True, ["padding-in-loss"], id="the label of a class"),
+        pytest.param(-100, True, [], id="left out"),
+        pytest.param(0, False, [], id="no padding"),
+    ],
+)
+def test_padding_with_the_label_of_a_class_is_told(
+    label: int, expected: list[str], *, is_padded: bool, tmp_path: Path
+) -> None:
+    model = Tagger()
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    found = watched(tmp_path, model, [optimizer], lambda model, _: tagged(model, label=label, is_padded=is_padded))
+    assert [one.kind for one in found] == expected
+
+
+# Losses that normalise over the samples
+
+
+def contrasted(model: nn.Module, dim: int) -> Tensor:
+    """Two views of each sample attract each other."""
+    inputs = torch.randn(24, 16)
+    vectors = model(torch.cat([inputs, inputs + 0.2 * torch.randn(24, 16)]))
+    vectors = F.normalize(vectors - vectors.mean(0) if dim < 0 else vectors, dim=max(dim, 0))
+    alike = (vectors @ vectors.T / 0.2).masked_fill(torch.eye(48, dtype=torch.bool), -1e9)
+    return F.cross_entropy(alike, torch.arange(48).roll(24))
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [
+        pytest.param(0, ["normalised-over-batch"], id="over the samples"),
+        pytest.param(1, [], id="over the features"),
+        pytest.param(-1, [], id="standardised over the samples"),
+    ],
+)
+def test_a_loss_that_normalises_over_the_samples_is_told(dim: int, expected: list[str], tmp_path: Path) -> None:
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    found = watched(tmp_path, model, [optimizer], lambda model, _: contrasted(model, dim), steps=12)
+    assert [one.kind for one in found if one.kind == "normalised-over-batch"] == expected

@@ -67,6 +67,8 @@ FULL = TrainingFacts(
         Operation("weights", "", 0, (0.0, 4.0, 2.0, 1.0, 0.25, 8.0, 2.0, 3.0, 1.0, 0.5)),
         Operation("hidden", "input[0]", 0, (0.25, 1.0, 0.0, 0.5)),
         Operation("trailing", "input[0]", 0, (0.5, 0.0, 1.0, 3.0)),
+        Operation("ends", "input[0]", 0, (0.25, 0.0, 1.0, 5.0)),
+        Operation("across", "", 0, (0.0, 0.5, 0.25)),
         Operation("cleared", "", 0, (4.0, 3.0)),
     ),
     tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),

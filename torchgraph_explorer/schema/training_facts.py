@@ -124,6 +124,12 @@ class Operation:
     - `trailing`: answers at the ends of sequences, as padding is. `numbers`: the share of the answers that are the last
       class and behind the last class, up to the end; the share that are this class elsewhere; of the former, the share
       that are given the last token; the difference of the longest and the shortest of these ends, in places.
+    - `ends`: answers where one token ends sequences, as padding does. `numbers`: the share of the answers where it
+      follows itself up to the end; the share of the other places that have this token; of those answers, the share that
+      are the most common one; the difference of the longest and the shortest of these ends, in places.
+    - `across`: over what the loss normalises an output. `numbers`: the largest sum of gradient times output over the
+      samples of one feature; over the features of one sample; each over the largest such sum of magnitudes. The largest
+      sum of gradients over the samples, over that of magnitudes.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
     - `late`: a gradient that was changed after the last recorded update had used it, and is not in use any more.

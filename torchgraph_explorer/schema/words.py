@@ -54,6 +54,8 @@ OperationKind: TypeAlias = Literal[
     "weights",
     "hidden",
     "trailing",
+    "ends",
+    "across",
     "cleared",
     "late",
 ]

@@ -20,6 +20,7 @@ from torchgraph_explorer.capture.facts.label_losses import (
     TINY,
     as_divergence,
     class_weights,
+    ends_of_padding,
     hidden_places,
     off_over_samples,
     trailing_places,
@@ -181,6 +182,7 @@ class Answers:
             self._note("several", "", _several(values, gradient))
         if values.dim() == 2 and values.shape[1] > 2 and values.numel() <= MOST_WEIGHED:
             self._note("over", "", [off_over_samples(values, gradient)])
+            self._note("across", "", _across(values, gradient))
             self._note("divergence", "", as_divergence(values, gradient))
         if 1 <= values.dim() <= 2 and values.numel() <= MOST_WEIGHED:
             self._note("weights", "", class_weights(values, gradient))
@@ -209,6 +211,7 @@ class Answers:
             self._note("hidden", one.path, hidden_places(tokens, is_right))
         if self._is_early and length == one.shape[1]:
             self._note("trailing", one.path, trailing_places(tokens, answers, is_right))
+            self._note("ends", one.path, ends_of_padding(tokens, answers, is_right))
         padding = self._paddings.get(classes)
         if padding is not None:
             is_padding = (answers == padding) & is_right
@@ -342,6 +345,15 @@ def _sums(gradient: Tensor) -> list[Tensor]:
     for dimension in (1, -1):
         size = torch.tensor(float(gradient.shape[dimension]), device=gradient.device)
         found += [gradient.sum(dimension).abs().max() / largest, size]
+    return found
+
+
+def _across(values: Tensor, gradient: Tensor) -> list[Tensor]:
+    """What sums to zero over the samples or over the features: `across` in `schema.Operation`."""
+    of_scale, found = values * gradient, []
+    for products, dimension in ((of_scale, 0), (of_scale, 1), (gradient, 0)):
+        sizes = products.abs().sum(dimension).max().clamp(min=TINY)
+        found.append(products.sum(dimension).abs().max() / sizes)
     return found
 
 

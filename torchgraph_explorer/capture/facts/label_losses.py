@@ -120,6 +120,25 @@ def trailing_places(tokens: Tensor, answers: Tensor, is_right: Tensor) -> list[T
     ]
 
 
+def ends_of_padding(tokens: Tensor, answers: Tensor, is_right: Tensor) -> list[Tensor]:
+    """How many answers are where one token ends sequences, as padding does: `ends` in `schema.Operation`.
+
+    The arguments are those of `trailing_places`.
+    """
+    is_last = tokens == tokens[:, -1].mode().values
+    is_trailing = is_last.int().flip(1).cumprod(1).flip(1) > 0
+    lengths, behind = is_trailing.sum(1), answers[:, 1:]
+    is_behind = is_trailing[:, 1:] & is_trailing[:, :-1] & is_right[:, 1:]
+    others = -1 - torch.arange(behind.numel(), device=behind.device).reshape(behind.shape)
+    usual = torch.where(is_behind, behind, others).flatten().mode().values
+    return [
+        is_behind.sum() / is_right.sum().clamp(min=1),
+        (is_last & ~is_trailing).sum() / (~is_trailing).sum().clamp(min=1),
+        (is_behind & (behind == usual)).sum() / is_behind.sum().clamp(min=1),
+        lengths.max() - lengths.min(),
+    ]
+
+
 def _one_hot(answers: Tensor, logits: Tensor) -> Tensor:
     return torch.zeros_like(logits).scatter_(1, answers[:, None], 1)
 

@@ -1,6 +1,7 @@
 """Finds vectors that are normalised over the samples of the batch, where over their own features was meant.
 
-The evidence is the l2 norm of the model's output: its square is the number of features, not of samples.
+The evidence is the l2 norm of the model's output, whose square is the number of features, not of samples; or, where
+the loss normalises it, gradients that do not depend on the length of a feature.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.outputs import sample_size, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import TensorInfo
@@ -22,12 +24,16 @@ EXACT = 1e-4
 """Largest relative difference, which is rounding, of the sum of the squares of all elements from the number of
 features."""
 
+DEPENDS = 0.01
+"""Least sum of gradients times values, or of gradients, over that of their magnitudes, that is no rounding of zero."""
+
 CENTRED = 1e-3
 """Largest mean over root mean square of features that are standardised over the batch, which is common and no fault."""
 
 
 def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The squares of the model's outputs sum to one over the samples, for each feature, at all steps."""
+    yield from _by_the_loss(evidence)
     for series, info, column, _ in trained_outputs(evidence):
         rows = _rows_over_batch(evidence, column, info)
         if rows is None:
@@ -45,6 +51,35 @@ def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
             "other samples, and can have any length.",
             advice="Give `F.normalize` the dimension of the features, `dim=-1`. `dim=0` is that of the samples.",
         )
+
+
+def _by_the_loss(evidence: Evidence) -> Iterator[Finding]:
+    """Report outputs that the loss normalises over the samples.
+
+    If the length of a feature over the samples makes no difference, its gradients, times its values, sum to zero. The
+    gradients of features that are standardised over the samples sum to zero as well.
+    """
+    seen = numbers_of(evidence, "across")
+    outputs = [*trained_outputs(evidence)]
+    if len(seen) < LEAST_STEPS or len(outputs) != 1:
+        return
+    of_feature, *others = np.array([numbers for _, numbers in seen]).T
+    if not (of_feature < EXACT).all() or not all((one > DEPENDS).all() for one in others):
+        return
+    output = outputs[0]
+    samples = float(samples_of(evidence, output.info, output.column)[seen[-1][0]])
+    yield finding(
+        evidence,
+        "normalised-over-batch",
+        "warning",
+        at=output.series,
+        rows=[row for row, _ in seen],
+        numbers={"samples": samples, "features": sample_size(output.info)},
+        text=f"The loss normalises each feature of the model's output over the {samples:.0f} samples of a batch: "
+        "gradients do not depend on how long a feature is over the samples, but on how long a sample's vector is. A "
+        "sample's vector then depends on the other samples, and can have any length.",
+        advice="Give `F.normalize` the dimension of the features, `dim=-1`. `dim=0` is that of the samples.",
+    )
 
 
 def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:

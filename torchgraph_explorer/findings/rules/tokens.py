@@ -280,6 +280,9 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
     shares = [max(answers.padding for answers in facts_at(evidence, row).tokens) for row in rows]
     if not any(shares):
         rows, shares = _trailing(evidence)
+    if not any(shares):
+        yield from _labelled_padding(evidence)
+        return
     if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
         return
     share = float(np.median(shares))
@@ -294,6 +297,32 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
         "model is taught to continue padding, and its loss and accuracy look better than they are.",
         advice="Give the loss `ignore_index` with the token of padding. Or multiply the loss by a mask, and divide by "
         "the number of tokens that are left.",
+    )
+
+
+def _labelled_padding(evidence: Evidence) -> Iterator[Finding]:
+    """Report labels of padding, such as a 0 that is a class as well.
+
+    Padding is a token that only ends sequences, some of them earlier than others, and has the same label everywhere.
+    """
+    seen = numbers_of(evidence, "ends")
+    shares = [numbers[0] for _, numbers in seen]
+    is_padding = all(numbers[1] == 0 and numbers[2] >= ALL for _, numbers in seen)
+    if len(seen) < LEAST_ROWS or not is_padding or max(one[3] for _, one in seen) < ENDS or np.median(shares) < PADDED:
+        return
+    share = float(np.median(shares))
+    yield finding(
+        evidence,
+        "padding-in-loss",
+        "warning" if share >= OFTEN_PADDED else "info",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"share": share},
+        text=f"{share:.0%} of the answers are for a token that only ends sequences, as padding does. All of these have "
+        "one label, and the loss counts them: loss and accuracy look better than they are, and that class is learned "
+        "from padding.",
+        advice="Give padding the label -100, which `cross_entropy` ignores, or multiply the loss by a mask and divide "
+        "by the number of tokens that are left.",
     )
 
 

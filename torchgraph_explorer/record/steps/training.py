@@ -59,6 +59,8 @@ _NUMBERS: dict[OperationKind, int] = {
     "weights": 10,
     "hidden": 4,
     "trailing": 4,
+    "ends": 4,
+    "across": 3,
     "cleared": 2,
     "late": 2,
 }
