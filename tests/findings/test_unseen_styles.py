@@ -324,3 +324,43 @@ def test_a_loss_that_normalises_over_the_samples_is_told(dim: int, expected: lis
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     found = watched(tmp_path, model, [optimizer], lambda model, _: contrasted(model, dim), steps=12)
     assert [one.kind for one in found if one.kind == "normalised-over-batch"] == expected
+
+
+# Teachers that are trained with their students
+
+
+class Distilled(nn.Module):
+    """A student that learns from a teacher."""
+
+    def __init__(self, *, is_trained: bool) -> None:
+        super().__init__()
+        self.teacher, self.student = network(64), network(16)
+        if is_trained:
+            for parameter in self.teacher.parameters():
+                parameter.data = 2 * parameter + 0.1 * torch.randn_like(parameter)
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return self.student(inputs), self.teacher(inputs)
+
+
+def distilled(model: nn.Module, _: int) -> Tensor:
+    student, teacher = model(torch.randn(32, 16))
+    return F.kl_div(student.log_softmax(1), teacher.softmax(1), reduction="batchmean")
+
+
+@pytest.mark.parametrize(
+    ("is_trained", "is_held", "expected"),
+    [
+        pytest.param(True, True, ["teacher"], id="a trained one"),
+        pytest.param(True, False, [], id="a trained one that is frozen"),
+        pytest.param(False, True, [], id="a new one, which both begin with"),
+    ],
+)
+def test_a_teacher_that_learns_from_its_student_is_told(
+    *, is_trained: bool, is_held: bool, expected: list[str], tmp_path: Path
+) -> None:
+    model = Distilled(is_trained=is_trained)
+    model.teacher.requires_grad_(is_held)
+    optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], 1e-3)
+    found = watched(tmp_path, model, [optimizer], distilled, steps=12)
+    assert [one.module for one in found if one.kind == "teacher-trained"] == expected

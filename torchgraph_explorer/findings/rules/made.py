@@ -40,7 +40,7 @@ def is_as_made(evidence: Evidence, weight: Weight, *, row: int = -1) -> bool:
 
 def is_of_kind_made(evidence: Evidence, weight: Weight) -> bool:
     """Whether a parameter is of a layer whose weights torch initialises uniformly."""
-    return evidence.places.class_of(weight.module.name) in _MADE_UNIFORM
+    return evidence.places.class_of(weight.module.name) in MADE_UNIFORM
 
 
 MOST_UNEVEN, MOST_OFF = 0.02, 0.1
@@ -50,5 +50,5 @@ from the one that torch gives, as a share of it."""
 LEAST_DRAWN = 64
 """Fewest elements of a small matrix that tell how it was initialised."""
 
-_MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
+MADE_UNIFORM = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d"})
 """Classes of layers whose weights torch initialises uniformly."""

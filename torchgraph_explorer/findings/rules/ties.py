@@ -13,8 +13,9 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.made import MADE_UNIFORM, is_as_made
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named, quoted
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
@@ -163,9 +164,12 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
     It has to have several matrices: single ones may begin equal on purpose, as those of keys and queries as identities.
     """
     rows = rows_with(evidence, lambda facts: bool(facts.groups))
-    if len(rows) < LEAST_ROWS or evidence.steps[0] != 0:
+    if len(rows) < LEAST_ROWS:
         return
     held = {name for row in rows for group in facts_at(evidence, row).groups for name in group.parameters}
+    yield from _of_students(evidence, rows, held)
+    if evidence.steps[0] != 0:
+        return
     for copy in evidence.places.modules:
         parent, _, last = copy.rpartition(".")
         if not _COPY.search(last) or _COPY.search(parent.rpartition(".")[2]):
@@ -186,6 +190,42 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
             advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
             "of the optimizer.",
         )
+
+
+def _of_students(evidence: Evidence, rows: list[int], held: set[str]) -> Iterator[Finding]:
+    """Report a teacher that was trained before, and goes on to be trained together with a new student beside it."""
+    for name in evidence.places.modules:
+        parent, dot, last = name.rpartition(".")
+        student = f"{parent}{dot}{last.replace('teacher', 'student')}"
+        if "teacher" not in last or student not in evidence.places.modules:
+            continue
+        learned, new = ([one for one in evidence.places.weights() if _is_within(one, top)] for top in (name, student))
+        trained = [one for one in _matrices(evidence, name) if _is_trained(evidence, one, held)]
+        is_known = len(trained) > 1 and any(_is_trained(evidence, one, held) for one in _matrices(evidence, student))
+        if not is_known or not new or all(is_as_made(evidence, one, row=0) for one in learned):
+            continue
+        if not all(is_as_made(evidence, one, row=0) for one in new):
+            continue
+        yield finding(
+            evidence,
+            "teacher-trained",
+            "warning",
+            at=name,
+            rows=rows,
+            numbers={"parameters": len(trained)},
+            text=f"{named(name)} was trained before, and is trained on together with {named(student)}, whose weights "
+            f"are new: {len(trained)} of its weights get gradients, and an optimizer has them. By its name, it should "
+            "stay as it is: else it follows its student.",
+            advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
+            "of the optimizer.",
+        )
+
+
+def _is_within(weight: Weight, module: str) -> bool:
+    """Whether a weight is a matrix within `module`, of a layer whose weights torch initialises uniformly."""
+    name = weight.module.name
+    is_there = name == module or name.startswith(f"{module}.")
+    return is_there and dimensions(weight.info) > 1 and weight.module.class_name in MADE_UNIFORM
 
 
 def _matrices(evidence: Evidence, module: str) -> list[Series]:
