@@ -15,7 +15,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.made import MADE_UNIFORM, is_as_made
+from torchgraph_explorer.findings.rules.made import LEAST_DRAWN, MADE_UNIFORM, is_as_made
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named, quoted
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
@@ -202,7 +202,7 @@ def _of_students(evidence: Evidence, rows: list[int], held: set[str]) -> Iterato
         learned, new = ([one for one in evidence.places.weights() if _is_within(one, top)] for top in (name, student))
         trained = [one for one in _matrices(evidence, name) if _is_trained(evidence, one, held)]
         is_known = len(trained) > 1 and any(_is_trained(evidence, one, held) for one in _matrices(evidence, student))
-        if not is_known or not new or all(is_as_made(evidence, one, row=0) for one in learned):
+        if not is_known or not new or not learned or any(is_as_made(evidence, one, row=0) for one in learned):
             continue
         if not all(is_as_made(evidence, one, row=0) for one in new):
             continue
@@ -222,10 +222,11 @@ def _of_students(evidence: Evidence, rows: list[int], held: set[str]) -> Iterato
 
 
 def _is_within(weight: Weight, module: str) -> bool:
-    """Whether a weight is a matrix within `module`, of a layer whose weights torch initialises uniformly."""
+    """Whether a weight is a matrix within `module` that tells how it was initialised, of a layer of torch's."""
     name = weight.module.name
     is_there = name == module or name.startswith(f"{module}.")
-    return is_there and dimensions(weight.info) > 1 and weight.module.class_name in MADE_UNIFORM
+    has_many = dimensions(weight.info) > 1 and weight.size >= LEAST_DRAWN
+    return is_there and has_many and weight.module.class_name in MADE_UNIFORM
 
 
 def _matrices(evidence: Evidence, module: str) -> list[Series]:
