@@ -147,7 +147,7 @@ class Panel:
         found: list[dict[str, Any]] = self.page.evaluate("name => textsIn(name)", mark)
         return found
 
-    def image(self, strip: int, name: str, *, slot: int = 0) -> list[list[list[int]]]:
+    def image(self, strip: int, name: str, *, slot: int | str = 0) -> list[list[list[int]]]:
         """The pixels of an image of a strip, row by row, as red, green, blue and opacity."""
         found: list[list[list[int]]] = self.page.evaluate(
             "([slot, strip, name]) => pixelsOf(slot, strip, name)", [slot, strip, name]

@@ -14,7 +14,8 @@ from tests.tables import thinned
 from tests.troubled import record_troubled
 from tests.wandb_panel.emulator import Panel, chart_of_records
 from tests.wandb_panel.test_table import counted
-from torchgraph_explorer import open_run, watch
+from torchgraph_explorer import Finding, open_run, watch
+from torchgraph_wandb import snapshot_process
 from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
 from torchgraph_wandb.chart.strip_layout import BOX, HEAT, LANE, RIM
 from torchgraph_wandb.chart.themes import DARK, LIGHT
@@ -449,3 +450,48 @@ def test_pointing_at_the_label_of_a_stub_draws_its_lines_and_a_click_leads_there
             label["datum"]["leads"]
         ]
     )
+
+
+class Vast(nn.Module):
+    """Gives values of both signs near 1e18, through layers whose long names differ at their ends only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.long_name = "a_name_that_is_longer_than_any_node_and_any_list_has_room_for_"
+        for end in ("first", "last"):
+            self.add_module(self.long_name + end, nn.Linear(8, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+def test_huge_numbers_keep_their_sign_and_long_names_their_end(panel: Panel, tmp_path: Path) -> None:
+    model = Vast()
+    record(tmp_path, "vast", model, scale=1e18)
+    panel.show(chart_of_records(tmp_path / "vast"), vega=6)
+    assert {item["text"][-5:] for item in panel.texts("stage") if "…" in item["text"]} == {"first", "_last"}
+    panel.press("find")
+    listed = [item["text"] for item in panel.texts("list") if "…" in item["text"]]
+    assert [text[-5:] for text in listed] == ["first", "_last"]
+    panel.press("find")
+    panel.drag_out(f"{model.long_name}last#0")
+    left = panel.signal("graph_w")
+    ends = [item for item in panel.texts("inside_0") if item["text"].startswith("−") and "e18" in item["text"]]
+    assert ends
+    assert all(item["left"] >= left for item in ends)
+
+
+def test_a_tooltip_is_not_wider_than_a_small_panel(panel: Panel, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "All of the outputs of this module are zero, for every sample of the batch. " * 3
+    finding = Finding(kind="dead-units", severity="error", module="0", call=0, step=3, text=text, advice=text)
+    monkeypatch.setattr(snapshot_process, "judge", lambda _: [finding])
+    panel.page.set_viewport_size({"width": 400, "height": 300})
+    panel.show(chart_of_records(runs / "near"), vega=6)
+    [button] = panel.items("findings_button")
+    panel.page.mouse.move(button["left"] + 4, button["top"] + 4)
+    panel.settle()
+    lines = panel.texts("tooltip")
+    assert len(lines) > 3
+    assert all(line["right"] <= 400 for line in lines)

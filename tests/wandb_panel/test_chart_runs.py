@@ -69,6 +69,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record(logdir, "huge", scale=1e9)
     record(logdir, "deeper", blocks=4)
     record(logdir, "long", blocks=32, steps=3)
+    record(logdir, "still", scale=0.01)
+    record(logdir, "all-nan", spoil=0)
+    chain = nn.Sequential(*(nn.Identity() for _ in range(130)), nn.Linear(8, 3))
+    with watch(chain, log_freq=1, backend="record", logdir=logdir, run="chain", name="Net", verbose=False):
+        chain(torch.randn(16, 8)).square().mean().backward()
     return logdir
 
 
@@ -117,6 +122,17 @@ def test_a_run_whose_values_are_huge_does_not_squash_the_others(panel: Panel, ru
         if path == "input[0]" and side == 0
     ]
     assert {axis for _, _, axis in inputs} == {max(high for name, high, _ in inputs if name != "huge")}
+
+
+def test_values_far_smaller_than_another_runs_are_drawn_at_zero(panel: Panel, runs: Path) -> None:
+    pinned(panel, chart_of_records(runs / "rate-0", runs / "still"))
+    strips = panel.items("strip_runs")
+    at = next(at for at, strip in enumerate(strips) if strip["datum"]["run"].endswith("still"))
+    assert strips[at]["datum"]["path"] == "input[0]"
+    opacities = [max(pixel[3] for pixel in row) for row in panel.image(at, "heat", slot="runs")]
+    assert sum(map(bool, opacities)) in (1, 2)
+    colours = [row for row in panel.image(at, "heat", slot="runs") if row[0][3]]
+    assert colours[0][0][:3] != [255, 255, 255]
 
 
 def test_eight_runs_fit_beside_each_other_and_the_step_shown_is_marked_in_each(panel: Panel, runs: Path) -> None:
@@ -274,6 +290,40 @@ def test_names_of_low_rows_keep_off_each_other(panel: Panel, runs: Path) -> None
         assert all(below["top"] >= above["bottom"] - 1 for above, below in pairwise(boxes))
 
 
+def test_a_loss_is_named_by_its_last_part_where_there_is_no_room_and_its_values_are_told(
+    panel: Panel, runs: Path
+) -> None:
+    for width, name in ((1400, "train/loss"), (400, "loss")):
+        panel.page.set_viewport_size({"width": width, "height": 420})
+        panel.show(chart_of_records(runs / "rate-0"), vega=6)
+        assert [item["text"] for item in panel.items("xray_loss_name")] == [name]
+    [area] = panel.items("xray_loss_area")
+    panel.page.mouse.move(area["left"] + 1, area["top"] + 20)
+    panel.settle()
+    value = open_run(runs / "rate-0").model().scalar("train/loss").values[0]
+    assert panel.signal("tip")["lines"][:2] == ["train/loss", "step 0"]
+    assert float(panel.signal("tip")["lines"][2]) == pytest.approx(value, rel=0.01)
+
+
+def test_a_loss_that_is_always_nan_says_so(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "all-nan"), vega=6)
+    written = [text["text"] for text in panel.texts("xray")]
+    assert "NaN" in written
+    assert "train/loss" in written
+    assert "NaN, ∞" in written
+
+
+def test_how_many_rows_there_are_keeps_off_the_first_step(panel: Panel, runs: Path) -> None:
+    panel.page.set_viewport_size({"width": 400, "height": 300})
+    panel.show(chart_of_records(runs / "chain"), vega=6)
+    texts = panel.texts("xray")
+    [told] = [text for text in texts if "–" in text["text"]]
+    [first] = [text for text in texts if text["text"] == "0"]
+    assert told["right"] < first["left"]
+    bottom = panel.signal("top") + panel.signal("xray_rows_y") + panel.signal("xray_rows_h")
+    assert all(box["bottom"] <= bottom + 1 for box in panel.items("xray_label") if box["text"])
+
+
 @pytest.mark.parametrize(
     ("modules", "rows"),
     [
@@ -345,6 +395,7 @@ def test_sixty_findings_are_listed_and_one_leads_to_its_place(
     panel.show(chart_of_records(runs / "rate-0"), vega=6)
     assert len(panel.items("xray_mark")) >= 40
     panel.press("findings_button")
+    assert panel.signal("tip")["lines"] == []  # which would hide the list
     assert panel.texts("findings_list")[0]["text"].startswith("Findings 1–")
     assert all(text["right"] <= size[0] for text in panel.texts("findings_list"))
     first, second = panel.items("finding_row")[:2]

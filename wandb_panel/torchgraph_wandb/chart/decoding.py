@@ -47,12 +47,17 @@ def formatted(value: str) -> str:
     size = f"abs({value})"
     is_tiny_or_huge = f"{value} != 0 && ({size} < 0.001 || {size} >= 1e6)"
     finite = f"format({value}, {is_tiny_or_huge} ? '.2~e' : {size} < 1000 ? '.3~g' : ',.0f')"
-    return f"(isNaN({value}) ? '–' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : {finite})"
+    return f"(isNaN({value}) ? '–' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : {_without_plus(finite)})"
 
 
 def formatted_briefly(value: str) -> str:
-    """Like `formatted`, in at most seven characters."""
+    """Like `formatted`, in at most eight characters; negative numbers below 1e-9 have as many."""
     size = f"abs({value})"
     is_tiny_or_huge = f"{value} != 0 && ({size} < 0.001 || {size} >= 1e5)"
     finite = f"format({value}, {is_tiny_or_huge} ? '.1~e' : {size} < 1 ? '.2~g' : {size} < 1000 ? '.3~g' : '.0f')"
-    return f"(isNaN({value}) ? '' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : {finite})"
+    return f"(isNaN({value}) ? '' : !isFinite({value}) ? ({value} > 0 ? '∞' : '−∞') : {_without_plus(finite)})"
+
+
+def _without_plus(text: str) -> str:
+    """A number without the plus sign of its exponent, for which there is no room."""
+    return f"replace({text}, 'e+', 'e')"

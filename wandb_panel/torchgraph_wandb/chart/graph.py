@@ -8,7 +8,7 @@ from torchgraph_wandb.chart.module_list import module_list
 from torchgraph_wandb.chart.signals import TRAIL
 from torchgraph_wandb.chart.stubs import stub_marks
 from torchgraph_wandb.chart.time_bar import time_bar
-from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, shortened, text
 
 SCALE = {
     "name": "shade",
@@ -121,6 +121,9 @@ def _boxes() -> list[Spec]:
     ]
 
 
+LABEL_CHARACTER = 7.6
+"""About the width of a character of a node's name, in pixels."""
+
 _DETAIL = "datum.is_missing ? 'not recorded' : datum.is_statistic_nonfinite ? 'not finite' : datum.detail"
 _VALUE = (
     "colour_by == 0 || datum.statistics == '' ? datum.shape : datum.is_missing || datum.is_statistic_nonfinite ? '' : "
@@ -132,7 +135,12 @@ def _texts() -> list[Spec]:
     """The text on nodes. On a hatched node, each character is outlined in the colour of the node."""
     is_call = "datum.key == datum.owner"
     lines = (
-        ("datum.label", "ink", "11.5 * zoom", f"{is_call} ? datum.middle - 8*zoom : datum.middle"),
+        (
+            shortened("datum.label", "datum.w/zoom - 14", LABEL_CHARACTER),
+            "ink",
+            "11.5 * zoom",
+            f"{is_call} ? datum.middle - 8*zoom : datum.middle",
+        ),
         (f"{is_call} ? ({_DETAIL}) : ''", "soft", "10 * zoom", "datum.middle + 9*zoom"),
         (f"{is_call} ? {_VALUE} : ''", "soft", "9.5 * zoom", "datum.middle + 9*zoom"),
     )

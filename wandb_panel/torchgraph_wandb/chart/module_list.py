@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from torchgraph_wandb.chart.signals import LIST_ROW
-from torchgraph_wandb.chart.vega import Spec, colour, group, mark, text
+from torchgraph_wandb.chart.vega import Spec, colour, group, mark, shortened, text
+
+TITLE_CHARACTER = 6.4
+"""About the width of a character of a name in the list, in pixels."""
 
 
 def module_list() -> Spec:
@@ -44,7 +47,7 @@ def module_list() -> Spec:
             fill="paint.families[toNumber(datum.family)]",
         ),
         text(
-            "datum.title",
+            shortened("datum.title", "list_w*0.62", TITLE_CHARACTER),
             data="listed",
             x={"value": 14},
             y=f"{row} + {LIST_ROW // 2}",

@@ -253,8 +253,12 @@ def tip_signals() -> list[Spec]:
                 "@nonfinite_banner:mousemove",
                 "{lines: [first_nonfinite[4], summary.extent + ' have NaN or infinity', 'click to go there']}",
             ),
-            on("@findings_banner:mousemove, @findings_button:mousemove", "{lines: first_finding.tip_lines}"),
+            on(
+                "@findings_banner:mousemove, @findings_button:mousemove",
+                f"findings_open ? {nothing} : {{lines: first_finding.tip_lines}}",  # the list itself says it
+            ),
             on("@finding_row:mousemove", "{lines: datum.tip_lines}"),
+            on("@xray_loss_name:mousemove", "{lines: [xray_loss_name]}"),
             on("@xray_mark:mousemove", f"{{lines: split(datum.lines, '{LIST_SEPARATOR}')}}"),
             on(
                 "@compared_run:mousemove, @xray_name:mousemove",
@@ -264,8 +268,9 @@ def tip_signals() -> list[Spec]:
             on(
                 "@node:mouseout, @node:mousedown, @nonfinite_banner:mouseout, @nonfinite_banner:mousedown, "
                 "@notes_banner:mouseout, @findings_banner:mouseout, @findings_button:mouseout, @finding_row:mouseout, "
+                "@findings_banner:mousedown, @findings_button:mousedown, "
                 "@finding_row:mousedown, @xray_mark:mouseout, @xray_mark:mousedown, @compared_run:mouseout, "
-                "@xray_name:mouseout",
+                "@xray_name:mouseout, @xray_loss_name:mouseout",
                 nothing,
             ),
         ),
@@ -274,8 +279,11 @@ def tip_signals() -> list[Spec]:
             f"{{lines: is_dragging ? [] : strip_tip.over ? {STRIP_LINES} : "
             "length(node_tip.lines) ? node_tip.lines : xray_tip}",
         ),
-        derived("tip_w", f"length(tip.lines) ? {longest} * {TIP_CHARACTER} + 16 : 0"),
-        derived("tip_h", f"length(tip.lines) ? length(tip.lines) * {TIP_LINE} + 10 : 0"),
+        derived("tip_room", f"length(tip.lines) ? {longest} * {TIP_CHARACTER} : 1"),
+        derived("tip_scale", "min(1, (width - 20) / tip_room)"),  # a small panel is narrower than long lines
+        derived("tip_w", "length(tip.lines) ? tip_room*tip_scale + 16 : 0"),
+        derived("tip_line", f"{TIP_LINE}*tip_scale"),
+        derived("tip_h", "length(tip.lines) ? length(tip.lines)*tip_line + 10 : 0"),
         derived("tip_x", "max(2, pointer[0] + 14 + tip_w > width ? pointer[0] - tip_w - 10 : pointer[0] + 14)"),
         derived("tip_y", "max(2, min(pointer[1] + 14, height - tip_h - 2))"),
     ]
@@ -289,10 +297,10 @@ def tooltip() -> Spec:
             "datum.content",
             data="tip_lines",
             x={"value": 8},
-            y=f"{TIP_LINE / 2 + 5} + datum.at*{TIP_LINE}",
+            y="tip_line/2 + 5 + datum.at*tip_line",
             fontWeight="datum.at ? 400 : 700",
             font={"value": MONO},
-            size=11,
+            size="11*tip_scale",
             ink="tip_ink",
         ),
         x="tip_x",

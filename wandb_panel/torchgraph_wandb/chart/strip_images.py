@@ -14,7 +14,7 @@ IMAGES = {"heat": INNER, "above": 1, "below": 1, "lane": 2}
 
 def strip_images() -> list[Spec]:
     """Adds the images to each strip, as fields `image_<name>`."""
-    return [*_rim_rows(), *(transform for name, rows in IMAGES.items() for transform in _image(name, rows))]
+    return [*_spans(), *_rim_rows(), *(transform for name, rows in IMAGES.items() for transform in _image(name, rows))]
 
 
 def _image(name: str, rows: int) -> list[Spec]:
@@ -24,7 +24,10 @@ def _image(name: str, rows: int) -> list[Spec]:
     else:
         colours, opacity = _cell({"heat": _HEAT_ROW}.get(name, f"datum.{name}_row"), _RAMPS[name]), "1"
     if name == "heat":
-        height, opacity = f"datum.is_own_axis ? {rows} : {HEAT}", f"datum.is_own_axis || ({_IS_IN_SIGHT}) ? 1 : 0"
+        height, opacity = (
+            f"datum.is_own_axis ? {rows} : {HEAT}",
+            f"datum.is_own_axis || {is_in_sight('datum.$y')} ? 1 : 0",
+        )
     return [
         formula(f"grid_{name}", f"{{width: datum.count, height: {height}, values: []}}"),
         {
@@ -39,26 +42,47 @@ def _image(name: str, rows: int) -> list[Spec]:
 
 _RAMPS = {"heat": "heat", "above": "rim", "below": "rim"}
 
-_VALUE = f"(datum.axis_high - (datum.$y + 0.5)/{HEAT}*(datum.axis_high - datum.axis_low))"
-"""The value at a row of an image on the axis that several runs share."""
 
-_IS_IN_SIGHT = f"{_VALUE} < datum.high && {_VALUE} > datum.low"
-
-
-def _row_of(value: str) -> str:
+def row_of(value: str, *, strip: str = "datum", first: int = 0, last: int = ROWS - 1) -> str:
     """The row, of the run's own, that has this value."""
-    return f"clamp(1 + floor({INNER}*(datum.high - {value})/(datum.high - datum.low)), 0, {ROWS - 1})"
+    return f"clamp(1 + floor(({strip}.high - {value})/{strip}.row_span), {first}, {last})"
 
 
-_HEAT_ROW = f"(datum.is_own_axis ? datum.$y + 1 : {_row_of(_VALUE)})"
+def is_in_sight(pixel: str, *, strip: str = "datum") -> str:
+    """Whether any of the run's own rows lies at a pixel of the axis that several runs share."""
+    upper = f"({strip}.axis_high - ({pixel})*{strip}.pixel_span)"
+    return f"({upper} - {strip}.pixel_span < {strip}.high && {upper} > {strip}.low)"
+
+
+def shared_row(pixel: str, *, strip: str = "datum") -> str:
+    """The run's own row that is drawn at such a pixel.
+
+    A pixel can be higher than many of the run's own rows, if its values are much smaller than those of another run.
+    It shows the row of zero if that is among them: of all values, zeros are most often all in one row.
+    """
+    middle = f"{strip}.axis_high - ({pixel} + 0.5)*{strip}.pixel_span"
+    return row_of(f"({pixel} == {strip}.zero_pixel ? 0 : {middle})", strip=strip, first=1, last=INNER)
+
+
+def _spans() -> list[Spec]:
+    """What a pixel of the shared axis spans, and a row of the run's own; and the pixel of zero, -1 without one."""
+    has_zero = "datum.low <= 0 && datum.high >= 0"
+    return [
+        formula("pixel_span", f"(datum.axis_high - datum.axis_low)/{HEAT}"),
+        formula("row_span", f"(datum.high - datum.low)/{INNER}"),
+        formula("zero_pixel", f"{has_zero} ? clamp(floor(datum.axis_high/datum.pixel_span), 0, {HEAT - 1}) : -1"),
+    ]
+
+
+_HEAT_ROW = f"(datum.is_own_axis ? datum.$y + 1 : {shared_row('datum.$y')})"
 
 
 def _rim_rows() -> list[Spec]:
     """The rows beyond the axis. Of a run whose own axis goes further, what it has at the end of the shared one."""
     is_within = "datum.is_own_axis || datum.high <= datum.axis_high", "datum.is_own_axis || datum.low >= datum.axis_low"
     return [
-        formula("above_row", f"{is_within[0]} ? 0 : {_row_of('datum.axis_high')}"),
-        formula("below_row", f"{is_within[1]} ? {ROWS - 1} : {_row_of('datum.axis_low')}"),
+        formula("above_row", f"{is_within[0]} ? 0 : {row_of('datum.axis_high')}"),
+        formula("below_row", f"{is_within[1]} ? {ROWS - 1} : {row_of('datum.axis_low')}"),
     ]
 
 
@@ -76,7 +100,7 @@ def _cell(row: str, scale: str) -> str:
         f"((datum.$x + {down}) % 3 ? paint.missing : paint.missing_ink)",
         f"((datum.$x + {down}) % 2 ? paint.bad : paint.bad_soft)",
     )
-    first = f"indexof(alphabet, substring(datum.cells, {start}, {start} + 1))"
+    first = f"indexof(alphabet, datum.cells[{start}])"
     return f"[{', '.join(patterns)}][{place}/2] || paint.{scale}[{first}]"
 
 

@@ -51,23 +51,15 @@ def strip_marks(area: StripArea, *, axes: str = "") -> list[Spec]:
 
 def _ends(area: StripArea, strips: str) -> list[Spec]:
     """The values at the ends of the axis, and 0 where there is room for it."""
-    place: Spec = {"x": "datum.x - 3", "align": {"value": "right"}, "size": 9, "ink": "faint"}
+    place: Spec = {"x": "datum.x - 3", "align": {"value": "right"}, "ink": "faint"}
+    high, low = (f"(datum.has_axis ? {formatted_briefly(f'datum.axis_{end}')} : '')" for end in ("high", "low"))
+    size = "datum.axis_low < 0 && datum.axis_low > -1e-9 ? 8 : 9"  # for −9.5e-16
     zero, room, heat_y = area.value_y("0"), 9, area.heat_y
     is_apart = f"abs({zero} - {heat_y}) > {room} && abs({zero} - {heat_y} - {HEAT}) > {room}"
     return [
-        text(
-            f"datum.has_axis ? {formatted_briefly('datum.axis_high')} : ''",
-            data=strips,
-            y=f"{heat_y} + 3",
-            **place,
-        ),
-        text(
-            f"datum.has_axis ? {formatted_briefly('datum.axis_low')} : ''",
-            data=strips,
-            y=f"{heat_y} + {HEAT - 3}",
-            **place,
-        ),
-        text(f"datum.has_axis && {HAS_ZERO} && {is_apart} ? '0' : ''", data=strips, y=zero, **place),
+        text(high, data=strips, y=f"{heat_y} + 3", size=9, **place),
+        text(low, data=strips, y=f"{heat_y} + {HEAT - 3}", size=size, **place),
+        text(f"datum.has_axis && {HAS_ZERO} && {is_apart} ? '0' : ''", data=strips, y=zero, size=9, **place),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, formatted, share_of
+from torchgraph_wandb.chart.strip_images import is_in_sight, row_of, shared_row
 from torchgraph_wandb.chart.strip_layout import HEAT, StripArea
 from torchgraph_wandb.chart.vega import Spec, derived, on, state
 from torchgraph_wandb.heat_strips import HAS_INFINITY, HAS_NAN, HAS_NO_HISTOGRAM, INNER, ROWS, STEP_STATISTICS
@@ -64,11 +65,11 @@ def _told() -> str:
 def _row() -> str:
     """The row under the pointer, counted from the top; beyond the run's own axis, the first or the last row."""
     down, strip = "strip_over.down", "strip_over.strip"
-    value = f"({strip}.axis_high - {down}*({strip}.axis_high - {strip}.axis_low))"
-    inner = f"1 + floor({INNER}*({strip}.high - {value})/({strip}.high - {strip}.low))"
-    plain = f"1 + floor({INNER}*{down})"
-    own = f"{down} < 0 ? 0 : {down} >= 1 ? {ROWS - 1} : {strip}.has_axis ? {inner} : {plain}"
-    return f"clamp({own}, 0, {ROWS - 1})"
+    pixel = f"floor({down}*{HEAT})"
+    beyond = row_of(f"({strip}.axis_high - {down}*({strip}.axis_high - {strip}.axis_low))", strip=strip)
+    shared = f"{is_in_sight(pixel, strip=strip)} ? {shared_row(pixel, strip=strip)} : {beyond}"
+    own = f"{strip}.is_own_axis ? 1 + floor({INNER}*{down}) : {shared}"
+    return f"clamp({down} < 0 ? 0 : {down} >= 1 ? {ROWS - 1} : {own}, 0, {ROWS - 1})"
 
 
 _WHERE = (

@@ -101,6 +101,13 @@ def text(
     return mark("text", data=data, name=name, listens=bool(name), text=content, **{**settings, **encoding})
 
 
+def shortened(content: str, width: str, character: float) -> str:
+    """A text that is too long for `width`, without its middle: names of modules often differ at their ends only."""
+    fits = f"floor(({width})/{character})"
+    begin, end = f"substring({content}, 0, ceil({fits}/2) - 1)", f"slice({content}, 1 - floor({fits}/2))"
+    return f"(length({content}) > {fits} ? {begin} + '…' + {end} : {content})"
+
+
 def colour(name: str) -> Spec:
     """A colour by its name in the theme; see `themes`."""
     return signal(f"paint.{name}")

@@ -118,7 +118,11 @@ def _loss() -> list[Spec]:
             formula(f"{name}_code", float_bits(f"datum.loss_{name}", "datum.step_at")),
             formula(name, float_value(f"datum.{name}_code")),
         ]
-    return [*found, formula("is_bad", f"{flag_at('datum.loss_bad', 'datum.step_at')} > 0")]
+    return [
+        *found,
+        formula("is_bad", f"{flag_at('datum.loss_bad', 'datum.step_at')} > 0"),
+        formula("place", "datum.run + ' ' + datum.step_at"),
+    ]
 
 
 def _loss_shown() -> list[Spec]:

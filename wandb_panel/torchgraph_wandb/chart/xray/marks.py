@@ -7,6 +7,9 @@ from torchgraph_wandb.chart.findings_list import SEVERITY_COLOUR, SEVERITY_SHAPE
 from torchgraph_wandb.chart.vega import Spec, channels, colour, group, mark, text
 from torchgraph_wandb.chart.xray.sizes import BAR, MARK, MENU_ROW, MENU_W, NAMED_ROW, NAMES, RIGHT
 
+LOSS_CHARACTER = 6.0
+"""About the width of a character of the loss's name, in pixels."""
+
 
 def xray() -> Spec:
     """The area on the right, or everything in a small panel."""
@@ -52,8 +55,8 @@ def _bar() -> list[Spec]:
         )
         for step in range(ramp)
     ]
-    red = f"({begin} + 44 + {ramp * 7} + 48)"
-    is_red = f"{is_there} && xray_w > 440"
+    red = f"({begin} + ({is_ramp} ? 44 + {ramp * 7} + 48 : 4))"
+    is_red = f"{is_there} && xray_w > ({is_ramp} ? 440 : 260)"
     return [
         mark(
             "rect",
@@ -160,7 +163,11 @@ def _loss_marks() -> list[Spec]:
     place: Spec = {"x": "xray_gutter - 5", "align": {"value": "right"}, "size": 9.5, "ink": "faint"}
     low, high = (formatted_briefly(f"xray_loss_{end}") for end in ("low", "high"))
     is_one = "xray_loss_low == xray_loss_high"
-    name = "xray_has_loss && length(data('xray_loss')) ? data('xray_loss')[0].loss : ''"
+    room = "xray_gutter - 48"
+    whole = "xray_loss_name"
+    last = f"substring({whole}, lastindexof({whole}, '/') + 1)"  # train/loss
+    name = f"length({whole})*{LOSS_CHARACTER} > {room} ? {last} : {whole}"
+    is_number = "xray_has_loss && isFinite(xray_loss_high)"
     return [
         mark(
             "rect",
@@ -189,11 +196,31 @@ def _loss_marks() -> list[Spec]:
             height={"value": 4},
             fill=colour("bad"),
         ),
-        text(name, x={"value": 6}, y="xray_loss_y + xray_loss_h/2", size=10.5, ink="soft", limit="xray_gutter - 48"),
-        text(f"xray_has_loss ? {high} : ''", y=f"xray_loss_y + ({is_one} ? xray_loss_h/2 : 4)", **place),
-        text(
-            f"xray_has_loss && !({is_one}) && xray_loss_h > 24 ? {low} : ''", y="xray_loss_y + xray_loss_h - 4", **place
+        mark(
+            "rect",
+            name="xray_loss_area",
+            listens=True,
+            data="xray_runs",
+            x="datum.frame_x",
+            y="xray_loss_y",
+            width="xray_run_w",
+            height="xray_loss_h",
+            fill={"value": "transparent"},
         ),
+        text(
+            name,
+            name="xray_loss_name",
+            x={"value": 6},
+            y="xray_loss_y + xray_loss_h/2",
+            size=10.5,
+            ink="soft",
+            limit=room,
+        ),
+        text(f"{is_number} ? {high} : ''", y=f"xray_loss_y + ({is_one} ? xray_loss_h/2 : 4)", **place),
+        text(
+            f"{is_number} && !({is_one}) && xray_loss_h > 24 ? {low} : ''", y="xray_loss_y + xray_loss_h - 4", **place
+        ),
+        text(f"xray_has_loss && !({is_number}) ? 'NaN' : ''", **{**place, "y": "xray_loss_y + xray_loss_h/2"}),
         text(
             "xray_loss_is_log && xray_loss_h > 40 ? 'log' : ''",
             **{**place, "y": "xray_loss_y + xray_loss_h/2", "size": 9},
@@ -258,7 +285,8 @@ def _labels() -> list[Spec]:
     middle = "(datum.place + 0.5)*xray_row_h"
     y = f"max(datum.place ? 0 : {NAMED_ROW / 2}, {middle}) - xray_scroll"
     # The first name stands lower than the middle of a low row: the next one must keep off it.
-    is_named = f"datum.place % xray_named == 0 && (!datum.place || {middle} >= {1.5 * NAMED_ROW})"
+    is_whole = f"{middle} - xray_scroll <= xray_rows_h - {NAMED_ROW / 2 - 1}"
+    is_named = f"datum.place % xray_named == 0 && (!datum.place || {middle} >= {1.5 * NAMED_ROW}) && {is_whole}"
     sign = "datum.inside_count > 0 ? (datum.is_open ? '▾ ' : '▸ ') : ''"
     return [
         group(
@@ -309,12 +337,12 @@ def _tick_marks() -> list[Spec]:
     shown = "floor(xray_scroll/xray_row_h + 1) + '–' + floor((xray_scroll + xray_rows_h)/xray_row_h)"
     return [
         text(
-            f"{is_cut} ? {shown} + ' of ' + {count} + ', scroll' : ''",
+            f"{is_cut} ? {shown} + ' of ' + {count} + (xray_gutter > 120 ? ', scroll' : ' ↕') : ''",
             x={"value": 6},
             y=f"{y} + 10",
             size=9.5,
             ink="soft",
-            limit="xray_gutter - 6",
+            limit="xray_gutter - 10",
         ),
         mark("rule", data="xray_ticks", x="datum.tick_x", y=y, y2=f"{y} + 3", stroke=colour("control")),
         text(

@@ -22,6 +22,9 @@ from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED, SIZE_OCTAVE
 FAR_LOW, FAR_HIGH = 1e6, 1e3
 """How far beyond the usual range of the runs, their median, one of them widens the range that all share."""
 
+COLUMN = "clamp(floor((x() - xray_x - datum.left)/datum.w*datum.count), 0, datum.count - 1)"
+"""The column under the pointer, of the run under it."""
+
 LABELS = tuple(one.label for one in TENSOR_STATISTICS)
 SHARES = "".join(str(int(one.is_share)) for one in TENSOR_STATISTICS)
 
@@ -85,7 +88,8 @@ def _places() -> list[Spec]:
         derived("xray_from", "has_xray ? extent(pluck(data('xrays'), 'from'))[0] : 0"),
         derived("xray_span", "has_xray ? max(0.001, extent(pluck(data('xrays'), 'to'))[1] - xray_from) : 1"),
         derived("xray_names_h", f"is_compared ? {NAMES} : 0"),
-        derived("xray_has_loss", "has_xray && isFinite(xray_loss_high) && stage_h > 150"),
+        derived("xray_loss_name", "length(data('xray_loss')) ? data('xray_loss')[0].loss : ''"),
+        derived("xray_has_loss", "has_xray && xray_loss_name != '' && stage_h > 150"),
         derived("xray_loss_h", "xray_has_loss ? clamp(stage_h*0.16, 26, 72) : 0"),
         derived("xray_loss_y", f"{BAR + 4} + xray_names_h"),
         derived("xray_rows_y", "xray_loss_y + (xray_loss_h ? xray_loss_h + 8 : 0)"),
@@ -168,7 +172,7 @@ def _folding() -> list[Spec]:
 
 def _hovering() -> list[Spec]:
     """The row and the column under the pointer."""
-    column = "clamp(floor((x() - xray_x - datum.left)/datum.w*datum.count), 0, datum.count - 1)"
+    column = COLUMN
     row = "floor((y() - top - xray_rows_y + xray_scroll)/xray_row_h)"
     nothing = "{over: false, run: '', run_name: '', column: 0, row: -1, first: '', last: ''}"
     at_cell = (
@@ -181,6 +185,14 @@ def _hovering() -> list[Spec]:
     cell = f"{matrix}.texts[indexof({matrix}.places, xray_at.row)]"
     return [
         state("xray_at", nothing, on("@xray_cells:mousemove", at_cell), on("@xray_cells:mouseout", nothing)),
+        state(
+            "xray_loss_at",
+            "''",
+            on("@xray_loss_area:mousemove", f"datum.run + ' ' + {column}"),
+            on("@xray_loss_area:mouseout", "''"),
+        ),
+        derived("xray_loss_place", "indexof(pluck(data('xray_loss'), 'place'), xray_loss_at)"),
+        derived("xray_loss_point", f"xray_loss_place < 0 ? {_NO_LOSS} : data('xray_loss')[xray_loss_place]"),
         derived(
             "xray_row", f"{is_row} ? data('xray_shown')[xray_at.row] : {{module: '', key: '', inside: '', id: ''}}"
         ),
@@ -188,10 +200,26 @@ def _hovering() -> list[Spec]:
         derived("xray_text", f"{is_row} && xray_matrix_at >= 0 ? {cell} || '' : ''"),
         derived("xray_code", f"xray_text == '' ? {NOT_RECORDED} : {code_at('xray_text', 'xray_at.column')}"),
         derived("xray_value", size_of("xray_code")),
-        derived("xray_tip", f"xray_w > 0 && xray_at.over && {is_row} ? {_TIP} : []"),
+        derived(
+            "xray_tip",
+            f"xray_w > 0 && xray_at.over && {is_row} ? {_TIP} : xray_w > 0 && xray_loss_place >= 0 ? {_LOSS_TIP} : []",
+        ),
     ]
 
 
+_NO_LOSS = "{run: '', name: '', step_at: 0, first_steps: [], last_steps: [], mean: 0, low: 0, high: 0, is_bad: false}"
+_STEPS = (
+    "(xray_loss_point.first_steps[xray_loss_point.step_at] == xray_loss_point.last_steps[xray_loss_point.step_at] ? "
+    "'step ' : 'steps ' + xray_loss_point.first_steps[xray_loss_point.step_at] + ' to ') + "
+    "xray_loss_point.last_steps[xray_loss_point.step_at] + (is_compared ? ' of ' + xray_loss_point.name : '')"
+)
+_LOSS_TIP = (
+    f"split(xray_loss_name + '\\n' + {_STEPS} + '\\n' + "
+    f"(!isFinite(xray_loss_point.mean) ? 'no finite value' : xray_loss_point.low == xray_loss_point.high ? "
+    f"{formatted('xray_loss_point.mean')} : 'mean ' + {formatted('xray_loss_point.mean')} + ', from ' + "
+    f"{formatted('xray_loss_point.low')} + ' to ' + {formatted('xray_loss_point.high')}) + "
+    "(xray_loss_point.is_bad ? '\\nNaN or infinity' : ''), '\\n')"
+)
 _SAID = (
     f"xray_code == {NOT_FINITE} ? 'NaN or infinity' : xray_code == {NOT_RECORDED} ? 'not recorded' : "
     f"xray_names[xray_by] + ': ' + {formatted('xray_value')}"
