@@ -227,6 +227,54 @@ def test_a_module_that_is_not_called_is_shown_in_the_tree_with_its_parameters(vi
     expect(facts.locator(".fact-rows")).to_contain_text("torch.nn.modules.linear.Linear")
 
 
+def unused(number: int) -> dict[str, Any]:
+    """What is said of a layer of the demo's network as if it was never called."""
+    module = f"stage{number}"
+    words = f"`{module}` is never called at a recorded step."
+    return made_up(number, kind="unused-module", module=module, call=None, path=None, text=words)
+
+
+def test_those_that_say_the_same_are_one_row_which_opens(viewer: Viewer, digits: str) -> None:
+    tell(viewer.page, lambda: {"findings": [unused(number) for number in range(20)]})
+    viewer.open(digits)
+    expect(rows(viewer)).to_have_count(1)
+    group = rows(viewer).first
+    expect(group).to_contain_text("Unused module: 20 modules")
+    expect(group).to_contain_text("stage0 … stage19")
+    group.click()
+    expect(group).to_have_attribute("aria-expanded", "true")
+    expect(rows(viewer)).to_have_count(21)
+    row(viewer, "Unused module", "stage3").first.click()
+    expect(card(viewer, "Unused module")).to_contain_text("stage3 is never called")
+    expect_address(viewer, "finding", "unused-module@stage3")
+    row(viewer, "Unused module", "stage2").first.click()
+    expect(card(viewer, "Unused module")).to_contain_text("stage2 is never called")
+    viewer.page.go_back()
+    expect(card(viewer, "Unused module")).to_contain_text("stage3 is never called")
+    expect(row(viewer, "Unused module", "stage3").first).to_have_attribute("aria-selected", "true")
+
+
+def test_rows_that_say_the_same_work_by_keyboard_and_are_open_where_one_is_chosen(viewer: Viewer, digits: str) -> None:
+    tell(viewer.page, lambda: {"findings": [unused(number) for number in range(20)]})
+    viewer.open(digits, finding="unused-module@stage7")
+    expect(rows(viewer)).to_have_count(21)
+    current = viewer.page.locator(".finding-row.is-current")
+    expect(current).to_contain_text("stage7")
+    viewer.page.get_by_role("tree", name="Findings").focus()
+    for key in ("ArrowLeft", "ArrowLeft"):  # to the row of all, and fold it
+        viewer.page.keyboard.press(key)
+    expect(rows(viewer)).to_have_count(1)
+    viewer.page.keyboard.press("Enter")
+    expect(rows(viewer)).to_have_count(21)
+    for key in ("ArrowRight", "ArrowDown", "Enter"):
+        viewer.page.keyboard.press(key)
+    expect(card(viewer, "Unused module")).to_contain_text("stage1 is never called")
+
+
+def expect_address(viewer: Viewer, name: str, value: str) -> None:
+    expect_true(viewer.page, f"() => new URLSearchParams(location.hash.slice(1)).get('{name}') === '{value}'")
+
+
 def test_nodes_tree_and_time_bar_are_marked(viewer: Viewer, broken: str, logdir: Path) -> None:
     viewer.open(broken, step=5)
     expect(badge(viewer, "drop#0")).to_have_class(re.compile("is-warning"))

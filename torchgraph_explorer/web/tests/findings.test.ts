@@ -6,7 +6,7 @@ import {bandIn, bandText} from '../src/findings/bands';
 import {countText, findingKey, placeText, textPieces, titleOf, whenText} from '../src/findings/names';
 import {beginMarks} from '../src/findings/onTimeBar';
 import {badgeText, badgeWords, earlierOrigin, findingMarks, seriesOf, tensorOf} from '../src/findings/places';
-import {kindsText, rootsOf, worst} from '../src/findings/roots';
+import {equalRoots, kindsText, rootsOf, worst} from '../src/findings/roots';
 import {ModelFindings} from '../src/model/findings';
 import {GRAPH, series} from './fixtures';
 
@@ -86,6 +86,31 @@ describe('root causes', () => {
       [3, []],
       [4, []],
     ]);
+  });
+
+  const unused = (id: number, module: string, fields: Partial<Finding> = {}) =>
+    finding(id, {kind: 'unused-module', module, call: null, path: null, text: `\`${module}\` is never called.`, ...fields});
+
+  test.each([
+    ['siblings', ['a', 'b', 'c'], [['a', 'b', 'c']]],
+    ['what differs in its number', ['blocks.0.spare', 'blocks.1.spare', 'blocks.12.spare'], [['blocks.0.spare', 'blocks.1.spare', 'blocks.12.spare']]],
+    ['two kinds of neighbours', ['a', 'b', 'c', 'x.1', 'x.2', 'x.3'], [['a', 'b', 'c'], ['x.1', 'x.2', 'x.3']]],
+    ['two are few', ['a', 'b'], [['a'], ['b']]],
+    ['modules far from each other', ['a', 'x.y', 'b.c.d'], [['a'], ['x.y'], ['b.c.d']]],
+  ])('those that say the same stand together: %s', (_, modules, groups) => {
+    const found = equalRoots(rootsOf(modules.map((module, id) => unused(id, module))));
+    expect(found.map((all) => all.map((root) => root.finding.module))).toEqual(groups);
+  });
+
+  test.each([
+    ['say something else', {text: '`b` is large.'}],
+    ['are of another severity', {severity: 'error'}],
+    ['begin at another step', {step: 4}],
+    ['lead to others', {id: 9}],
+  ] as [string, Partial<Finding>][])('those that %s stand alone', (_, other) => {
+    const told = [unused(0, 'a'), unused(1, 'b', other), unused(2, 'c'), finding(5, {causes: [9]})];
+    expect(equalRoots(rootsOf(told)).map((all) => all.length)).toContain(1);
+    expect(equalRoots(rootsOf(told)).every((all) => all.length === 1)).toBe(true);
   });
 
   test('the worst counts', () => expect([worst(all), worst(all.slice(2, 3)), worst([])]).toEqual(['error', 'warning', 'info']));

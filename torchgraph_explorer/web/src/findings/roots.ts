@@ -29,6 +29,38 @@ export function rootsOf(findings: readonly Finding[]): Root[] {
   return roots;
 }
 
+/** So many root causes that say the same stand together. */
+const FEWEST_EQUAL = 3;
+
+/** Root causes, those together that say the same of neighbouring modules: each by itself, or three or more. */
+export function equalRoots(roots: readonly Root[]): Root[][] {
+  const runs: Root[][] = [];
+  for (const root of roots) {
+    const run = runs.at(-1);
+    if (run !== undefined && areEqual(run.at(-1)!, root)) run.push(root);
+    else runs.push([root]);
+  }
+  return runs.flatMap((run) => (run.length < FEWEST_EQUAL ? run.map((root) => [root]) : [run]));
+}
+
+function areEqual(one: Root, other: Root): boolean {
+  if (one.followers.length > 0 || other.followers.length > 0) return false;
+  const [before, now] = [one.finding, other.finding];
+  if (before.module === null || now.module === null) return false;
+  return said(before) === said(now) && areNeighbours(before.module, now.module);
+}
+
+/** What a finding says, but for the name of its module. */
+function said({kind, severity, call, path, step, last_step: last, text, module}: Finding): string {
+  return JSON.stringify([kind, severity, call, path, step, last, text.replaceAll(`\`${module}\``, '``')]);
+}
+
+/** In the same module, or at the same place in modules that differ in their number: `blocks.0.fc` and `blocks.1.fc`. */
+function areNeighbours(one: string, other: string): boolean {
+  const [around, numbered] = [/[^.]*$/, /\d+/g];
+  return one.replace(around, '') === other.replace(around, '') || one.replace(numbered, '0') === other.replace(numbered, '0');
+}
+
 /** `NaN or infinity, dead units ×2`: the kinds of findings, the worst first. */
 export function kindsText(findings: readonly Finding[]): string {
   const counts = new Map<string, number>();

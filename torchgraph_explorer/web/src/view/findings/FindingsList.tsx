@@ -7,8 +7,9 @@ import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Finding, Findings, Severity} from '../../api/types';
 import {countText, findingKey, placeText, titleOf, whenText} from '../../findings/names';
-import {kindsText, worst} from '../../findings/roots';
+import {equalRoots, kindsText, worst} from '../../findings/roots';
 import type {Root} from '../../findings/roots';
+import {counted} from '../../numberText';
 import {SeverityIcon} from './SeverityIcon';
 import * as choices from '../state/choices';
 import {connection} from '../state/runs';
@@ -16,7 +17,7 @@ import * as shown from '../state/shown';
 import {found, roots} from './found';
 import {goToFinding} from './goToFinding';
 
-/** Keys of the root causes below which what follows from them is shown. */
+/** Keys of the rows below which others are shown: what follows from a root cause, or root causes that say the same. */
 const unfolded = signal<ReadonlySet<string>>(new Set());
 /** Key of the row that the keyboard is at. */
 const current = signal<string | null>(null);
@@ -24,17 +25,30 @@ const isOpen = signal(true);
 
 interface Row {
   key: string;
+  /** Of a row that stands for several, the first of them. */
   finding: Finding;
-  /** Null for what follows from the row above. */
-  root: Root | null;
+  level: 1 | 2;
+  /** What it can be unfolded to. */
+  below: readonly Finding[];
+  /** Whether it stands for several findings that say the same, and is none itself. */
+  isGroup: boolean;
 }
 
-const rows = computed(() => roots.value.flatMap(rowsOf));
+const groups = computed(() => equalRoots(roots.value));
 
-function rowsOf(root: Root): Row[] {
-  const own = {key: findingKey(root.finding), finding: root.finding, root};
+const rows = computed(() => groups.value.flatMap(rowsOf));
+
+function rowsOf(equal: readonly Root[]): Row[] {
+  const {finding, followers} = equal[0]!;
+  const isGroup = equal.length > 1;
+  const own: Row = {key: keyOf(equal), finding, level: 1, below: isGroup ? equal.map((one) => one.finding) : followers, isGroup};
   if (!unfolded.value.has(own.key)) return [own];
-  return [own, ...root.followers.map((finding) => ({key: findingKey(finding), finding, root: null}))];
+  return [own, ...own.below.map((one): Row => ({key: findingKey(one), finding: one, level: 2, below: [], isGroup: false}))];
+}
+
+function keyOf(equal: readonly Root[]): string {
+  const first = findingKey(equal[0]!.finding);
+  return equal.length > 1 ? `equal ${first}` : first;
 }
 
 export function FindingsList() {
@@ -141,8 +155,9 @@ function List() {
 /** What is chosen elsewhere is unfolded, and the keyboard goes on from there. */
 function follow(key: string | null): void {
   if (key === null) return;
-  const root = roots.peek().find(({followers}) => followers.some((one) => findingKey(one) === key));
-  if (root) toggle(findingKey(root.finding), true);
+  const isIn = ({finding, followers}: Root, isGroup: boolean) => [...(isGroup ? [finding] : []), ...followers].some((one) => findingKey(one) === key);
+  const equal = groups.peek().find((all) => all.some((root) => isIn(root, all.length > 1)));
+  if (equal) toggle(keyOf(equal), true);
   if (rows.peek().some((row) => row.key === key)) current.value = key;
 }
 
@@ -150,27 +165,35 @@ function idOf(key: string | null): string {
   return `finding-${key}`;
 }
 
-function Item({row: {key, finding, root}}: {row: Row}) {
+function Item({row}: {row: Row}) {
+  const {key, finding, level, below, isGroup} = row;
   const isUnfolded = unfolded.value.has(key);
-  const followers = root?.followers ?? [];
+  const className = shown.data.value?.session?.class_name ?? '';
   return (
     <div
       id={idOf(key)}
-      class={`finding-row${root === null ? ' is-follower' : ''}${current.value === key ? ' is-current' : ''}`}
+      class={`finding-row${level === 2 ? ' is-follower' : ''}${current.value === key ? ' is-current' : ''}`}
       role="treeitem"
-      aria-level={root === null ? 2 : 1}
-      aria-expanded={followers.length > 0 ? isUnfolded : undefined}
+      aria-level={level}
+      aria-expanded={below.length > 0 ? isUnfolded : undefined}
       aria-selected={choices.finding.value === key}
-      title={finding.text.replaceAll('`', '')}
-      onClick={() => choose(key, finding)}
+      title={isGroup ? below.map((one) => placeText(one, className)).join('\n') : finding.text.replaceAll('`', '')}
+      onClick={() => choose(row)}
     >
       <SeverityIcon severity={finding.severity} />
-      <span class="finding-title">{titleOf(finding.kind)}</span>
+      <span class="finding-title">
+        {isGroup && <span class={`fold${isUnfolded ? ' is-open' : ''}`} aria-hidden="true" />}
+        {titleOf(finding.kind)}
+        {isGroup && `: ${counted(below.length, 'module')}`}
+      </span>
       <span class="finding-place">
-        <bdi>{placeText(finding, shown.data.value?.session?.class_name ?? '')}</bdi>
+        <bdi>
+          {placeText(finding, className)}
+          {isGroup && ` … ${placeText(below.at(-1)!, className)}`}
+        </bdi>
       </span>
       <span class="finding-when">{whenText(finding, found.value?.looked_at?.last ?? null)}</span>
-      {followers.length > 0 && (
+      {below.length > 0 && !isGroup && (
         <span
           class="finding-leads"
           onClick={(event) => {
@@ -179,9 +202,9 @@ function Item({row: {key, finding, root}}: {row: Row}) {
           }}
         >
           <span class={`fold${isUnfolded ? ' is-open' : ''}`} aria-hidden="true" />
-          <SeverityIcon severity={worst(followers)} />
+          <SeverityIcon severity={worst(below)} />
           <span class="finding-kinds">
-            leads to {followers.length}: {kindsText(followers)}
+            leads to {below.length}: {kindsText(below)}
           </span>
         </span>
       )}
@@ -189,9 +212,11 @@ function Item({row: {key, finding, root}}: {row: Row}) {
   );
 }
 
-function choose(key: string, finding: Finding): void {
+/** Goes to a finding; a row that stands for several is unfolded, or folded. */
+function choose({key, finding, isGroup}: Row): void {
   current.value = key;
-  goToFinding(finding);
+  if (isGroup) toggle(key, !unfolded.peek().has(key));
+  else goToFinding(finding);
 }
 
 function toggle(key: string, isUnfolded: boolean): void {
@@ -207,17 +232,17 @@ const KEYS: Record<string, (index: number, row: Row) => void> = {
   ArrowUp: (index) => moveTo(index - 1),
   Home: () => moveTo(0),
   End: () => moveTo(rows.peek().length - 1),
-  ArrowRight: (index, {key, root}) => {
-    if (root === null || root.followers.length === 0) return;
+  ArrowRight: (index, {key, below}) => {
+    if (below.length === 0) return;
     if (unfolded.peek().has(key)) moveTo(index + 1);
     else toggle(key, true);
   },
-  ArrowLeft: (index, {key, root}) => {
-    if (root !== null) return toggle(key, false);
-    moveTo(rows.peek().findLastIndex((row, i) => i < index && row.root !== null));
+  ArrowLeft: (index, {key, level}) => {
+    if (level === 1) return toggle(key, false);
+    moveTo(rows.peek().findLastIndex((row, i) => i < index && row.level === 1));
   },
-  Enter: (_, {key, finding}) => choose(key, finding),
-  ' ': (_, {key, finding}) => choose(key, finding),
+  Enter: (_, row) => choose(row),
+  ' ': (_, row) => choose(row),
 };
 
 function moveTo(index: number): void {
