@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import torch
 from playwright.sync_api import Locator, Position, expect
 from torch import nn
 
+from tests.browser.conftest import NewContext
 from tests.browser.page import Viewer, expect_soon
 from tests.browser.runs import mean_square, train, watching
+from tests.browser.servers import ServerProcess
 from torchgraph_explorer import open_run
 from torchgraph_explorer.record.cells.reading import Wanted
 from torchgraph_explorer.server.export import export_page
@@ -175,6 +178,23 @@ def test_modules_fold_and_unfold(shown: Viewer) -> None:
     )
     gutter.get_by_role("button", name="Unfold stage2").click()
     expect(gutter.get_by_role("listitem")).to_contain_text(["stage2", "0", "conv1"])
+
+
+HEIGHTS = "(all) => all.map((one) => one.getBoundingClientRect()).map(({top, height}) => [top, height])"
+
+
+def test_what_folds_can_be_pressed_with_a_finger(new_context: NewContext, server: ServerProcess, digits: str) -> None:
+    page = new_context(has_touch=True, viewport={"width": 390, "height": 844}).new_page()
+    page.goto(f"{server.url}#run={digits}")
+    page.get_by_role("button", name="Show the panels").click()
+    folds = page.locator(".xray-gutter button")
+    expect(folds.first).to_be_visible()
+    places = folds.evaluate_all(HEIGHTS)
+    assert len(places) > 3
+    assert all(height >= 23.9 for _, height in places)
+    assert all(below[0] >= above[0] + above[1] - 0.1 for above, below in pairwise(places))
+    page.get_by_role("button", name="Fold stage2", exact=True).click()
+    expect(page.get_by_role("button", name="Unfold stage2", exact=True)).to_be_visible()
 
 
 def test_it_is_used_by_keyboard(shown: Viewer) -> None:

@@ -1,5 +1,5 @@
 import {describe, expect, it} from 'vitest';
-import {indentOf, lineHeight, rowLabel} from '../../src/view/xray/rowLabel';
+import {indentOf, labelRoom, pressedPlaces, rowLabel} from '../../src/view/xray/rowLabel';
 
 function label(name: string, letters: number, named: string[] = []): string {
   const module = {name, label: name.slice(name.lastIndexOf('.') + 1), depth: 0, row: 0, children: []};
@@ -39,11 +39,21 @@ describe('the indent of a row of the x-ray', () => {
   });
 });
 
-describe('the height of a row that is pressed', () => {
+describe('the height of rows that are pressed', () => {
   it.each([
-    [[], 24],
-    [[0, 50, 100], 24],
-    [[0, 16, 60], 16],
-    [[0, 13, 26], 13],
-  ])('at %j is %d', (tops, height) => expect(lineHeight(tops)).toBe(height));
+    [[], []],
+    [[20, 70, 120], [24, 24, 24]],
+    [[20, 36, 90], [20, 20, 24]],
+    [[20, 33, 46], [18.5, 13, 18.5]],
+  ])('at %j is %j', (middles, heights) => {
+    expect(pressedPlaces(middles).map(({above, below}) => above + below)).toEqual(heights);
+  });
+
+  it('never reaches over the middle between two', () => {
+    const middles = [10, 24, 31, 80];
+    const places = pressedPlaces(middles);
+    places.slice(1).forEach(({above}, at) => expect(places[at]!.below + above).toBeLessThanOrEqual(middles[at + 1]! - middles[at]!));
+  });
+
+  it('is 24 pixels for fingers', () => expect([labelRoom(true), labelRoom(false)]).toEqual([24, 13]));
 });

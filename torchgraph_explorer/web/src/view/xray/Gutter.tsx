@@ -4,7 +4,7 @@ import type {JSX} from 'preact';
 import {labelPlaces} from '../../xray/tree';
 import type {TreeModule} from '../../xray/tree';
 import {textWidth} from '../pane/textWidth';
-import {indentOf, LABEL_PX, lineHeight, rowLabel} from './rowLabel';
+import {indentOf, LABEL_PX, labelRoom, pressedPlaces, rowLabel} from './rowLabel';
 import {rows, toggleFold} from './store';
 
 /** The triangle before a name, and the room behind it. */
@@ -21,24 +21,28 @@ function labelIn(module: TreeModule, named: ReadonlySet<string>, width: number):
 export function Gutter({width, height}: {width: number; height: number}): JSX.Element {
   const all = rows.value;
   const rowHeight = height / Math.max(1, all.length);
-  const shown = labelPlaces(all, rowHeight, LABEL_PX);
+  const room = labelRoom(matchMedia('(pointer: coarse)').matches);
+  const shown = labelPlaces(all, rowHeight, room).map(({row, top}) => ({row, middle: top + room / 2}));
   const deepest = all.reduce((most, {module}) => Math.max(most, module.depth), 0);
-  const line = lineHeight(shown.map(({top}) => top));
+  const foldable = shown.filter(({row}) => all[row]!.module.children.length > 0);
+  const pressed = new Map(pressedPlaces(foldable.map(({middle}) => middle)).map((place, at) => [foldable[at]!.row, place]));
   const named = new Set(shown.map(({row}) => all[row]!.module.name));
   return (
     <ul class="xray-gutter" aria-label="Modules of the x-ray" style={{width: `${width}px`, height: `${height}px`}}>
-      {shown.map(({row, top}) => {
+      {shown.map(({row, middle}) => {
         const {module, isFolded} = all[row]!;
         const indent = indentOf(module.depth, {deepest, width});
-        const style = {top: `${top - (line - LABEL_PX) / 2}px`, height: `${line}px`, lineHeight: `${line}px`, paddingLeft: `${indent}px`};
+        const {above, below} = pressed.get(row) ?? {above: LABEL_PX / 2, below: LABEL_PX / 2};
+        const style = {top: `${middle - above}px`, height: `${above + below}px`, paddingLeft: `${indent}px`};
         const label = labelIn(module, named, width - indent - MARK_PX);
-        const canFold = module.children.length > 0;
         return (
           <li key={module.name} style={style} title={module.name || module.label}>
-            {canFold ? (
-              <button type="button" aria-expanded={!isFolded} aria-label={`${isFolded ? 'Unfold' : 'Fold'} ${module.name || module.label}`} onClick={() => toggleFold(module.name)}>
-                <i class={isFolded ? 'xray-fold is-folded' : 'xray-fold'} aria-hidden="true" />
-                <bdi>{label}</bdi>
+            {pressed.has(row) ? (
+              <button type="button" style={{paddingTop: `${above - LABEL_PX / 2}px`}} aria-expanded={!isFolded} aria-label={`${isFolded ? 'Unfold' : 'Fold'} ${module.name || module.label}`} onClick={() => toggleFold(module.name)}>
+                <span>
+                  <i class={isFolded ? 'xray-fold is-folded' : 'xray-fold'} aria-hidden="true" />
+                  <bdi>{label}</bdi>
+                </span>
               </button>
             ) : (
               <bdi class="xray-leaf">{label}</bdi>

@@ -29,8 +29,20 @@ export function rowLabel({name, label}: TreeModule, named: ReadonlySet<string>, 
 export const LABEL_PX = 13;
 const PRESSED_PX = 24;
 
-/** As high as can be pressed well, where labels that begin at `tops` leave the room. */
-export function lineHeight(tops: readonly number[]): number {
-  const gaps = tops.slice(1).map((top, i) => top - tops[i]!);
-  return Math.max(LABEL_PX, Math.min(PRESSED_PX, ...gaps));
+/** How far a place that is pressed reaches above and below its middle, in pixels. */
+export interface Pressed {
+  above: number;
+  below: number;
+}
+
+/** As high as can be pressed well, between places whose `middles` are so far down: never over the middle between two. */
+export function pressedPlaces(middles: readonly number[]): Pressed[] {
+  const half = (one: number | undefined, other: number | undefined): number =>
+    one === undefined || other === undefined ? PRESSED_PX / 2 : Math.min(PRESSED_PX / 2, (other - one) / 2);
+  return middles.map((middle, at) => ({above: half(middles[at - 1], middle), below: half(middle, middles[at + 1])}));
+}
+
+/** The room that each label takes: a finger needs more of it than a mouse. */
+export function labelRoom(isCoarse: boolean): number {
+  return isCoarse ? PRESSED_PX : LABEL_PX;
 }
