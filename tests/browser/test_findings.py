@@ -240,7 +240,7 @@ def test_those_that_say_the_same_are_one_row_which_opens(viewer: Viewer, digits:
     expect(rows(viewer)).to_have_count(1)
     group = rows(viewer).first
     expect(group).to_contain_text("Unused module: 20 modules")
-    expect(group).to_contain_text("stage0 … stage19")
+    expect(group).to_contain_text("stage0–19")
     group.click()
     expect(group).to_have_attribute("aria-expanded", "true")
     expect(rows(viewer)).to_have_count(21)

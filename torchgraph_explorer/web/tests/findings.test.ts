@@ -3,7 +3,7 @@ import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 import type {Band, Finding, Findings, SameFindings} from '../src/api/types';
 import {limitsIn, withLimits} from '../src/charts/limits';
 import {bandIn, bandText} from '../src/findings/bands';
-import {countText, findingKey, placeText, textPieces, titleOf, whenText} from '../src/findings/names';
+import {countText, findingKey, placesText, placeText, textPieces, titleOf, whenText} from '../src/findings/names';
 import {beginMarks} from '../src/findings/onTimeBar';
 import {badgeText, badgeWords, earlierOrigin, findingMarks, seriesOf, tensorOf} from '../src/findings/places';
 import {equalRoots, kindsText, rootsOf, worst} from '../src/findings/roots';
@@ -52,6 +52,14 @@ describe('the names of findings', () => {
     [{module: ''}, 'Net, output'],
     [WHOLE, 'whole run'],
   ])('%j is at %s', (fields, place) => expect(placeText(finding(0, fields), 'Net')).toBe(place));
+
+  test.each([
+    [['aux_0', 'aux_1', 'aux_12'], 'aux_0–12'],
+    [['blocks.0.fc, weight', 'blocks.11.fc, weight'], 'blocks.0–11.fc, weight'],
+    [['q', 'k', 'v'], 'q … v'],
+    [['a.0.b.0', 'a.1.b.1'], 'a.0.b.0 … a.1.b.1'],
+    [['layer1', 'layer1x'], 'layer1 … layer1x'],
+  ])('%j together are at %s', (places, text) => expect(placesText(places)).toBe(text));
 
   test.each([
     [4, 4, 4, 'step 4'],

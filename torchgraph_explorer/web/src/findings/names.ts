@@ -24,6 +24,16 @@ export function placeText({module, call, path}: Pick<Finding, 'module' | 'call' 
   return `${module === '' ? className : module}${which}${path === null ? '' : `, ${path}`}`;
 }
 
+/** Where findings of several modules are: `blocks.0–11.fc`, or the first and the last, `encoder … head`. */
+export function placesText(places: readonly string[]): string {
+  const [first, last] = [places[0] ?? '', places.at(-1) ?? ''];
+  const [begin, end] = [first, last].map((place) => place.split(/(\d+)/));
+  const different = begin!.flatMap((part, at) => (part === end![at] ? [] : [at]));
+  const isNumbered = begin!.length === end!.length && different.length === 1 && different[0]! % 2 === 1;
+  if (!isNumbered) return `${first} … ${last}`;
+  return begin!.map((part, at) => (at === different[0] ? `${part}–${end![at]}` : part)).join('');
+}
+
 /** `since step 12` for what was seen up to the last step that was looked at, else `step 4` or `steps 3–9`. */
 export function whenText({step, last_step: last}: Pick<Finding, 'step' | 'last_step'>, latest: number | null): string {
   const [from, to] = [step.toLocaleString('en'), last.toLocaleString('en')];

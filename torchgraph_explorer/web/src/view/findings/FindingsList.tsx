@@ -6,7 +6,7 @@ import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import type {Finding, Findings, Severity} from '../../api/types';
-import {countText, findingKey, placeText, titleOf, whenText} from '../../findings/names';
+import {countText, findingKey, placesText, placeText, titleOf, whenText} from '../../findings/names';
 import {equalRoots, kindsText, worst} from '../../findings/roots';
 import type {Root} from '../../findings/roots';
 import {counted} from '../../numberText';
@@ -172,7 +172,7 @@ function Item({row}: {row: Row}) {
   return (
     <div
       id={idOf(key)}
-      class={`finding-row${level === 2 ? ' is-follower' : ''}${current.value === key ? ' is-current' : ''}`}
+      class={`finding-row${level === 2 ? ' is-follower' : ''}${isGroup ? ' is-group' : ''}${current.value === key ? ' is-current' : ''}`}
       role="treeitem"
       aria-level={level}
       aria-expanded={below.length > 0 ? isUnfolded : undefined}
@@ -187,10 +187,7 @@ function Item({row}: {row: Row}) {
         {isGroup && `: ${counted(below.length, 'module')}`}
       </span>
       <span class="finding-place">
-        <bdi>
-          {placeText(finding, className)}
-          {isGroup && ` … ${placeText(below.at(-1)!, className)}`}
-        </bdi>
+        <bdi>{isGroup ? placesText(below.map((one) => placeText(one, className))) : placeText(finding, className)}</bdi>
       </span>
       <span class="finding-when">{whenText(finding, found.value?.looked_at?.last ?? null)}</span>
       {below.length > 0 && !isGroup && (
