@@ -181,6 +181,22 @@ def test_what_is_pressed_is_at_least_24_pixels_large(viewer: Viewer, digits: str
         assert viewer.page.evaluate(SMALL) == []
 
 
+def test_options_are_below_each_other_on_a_phone_and_fade_in_a_low_window(viewer: Viewer, kept: str) -> None:
+    bars = viewer.page.locator(".tensor-view > .tensor-bar")
+    viewer.page.set_viewport_size({"width": 390, "height": 844})
+    viewer.open(kept, view="tensors")
+    expect(bars).to_have_count(2)
+    expect_true(
+        viewer.page, f"() => ({SIDEWAYS})([...document.querySelectorAll('.tensor-view > .tensor-bar')]).length === 0"
+    )
+    viewer.page.set_viewport_size({"width": 480, "height": 300})
+    expect_true(bars.first, "(bar) => bar.scrollWidth > bar.clientWidth")
+    behind = "(bar) => getComputedStyle(bar).getPropertyValue('--more-behind')"
+    expect_true(bars.first, f"(bar) => ({behind})(bar) === '32px'")
+    bars.first.evaluate("(bar) => bar.scrollTo({left: bar.scrollWidth})")
+    expect_true(bars.first, f"(bar) => ({behind})(bar) === '0px'")
+
+
 def test_no_number_of_the_facts_is_cut_off_beside_links_to_values(viewer: Viewer, kept: str) -> None:
     viewer.open(kept, selected="head#0")
     cells = viewer.page.locator(".fact-table.statistics tbody td:not(.values-cell)")
