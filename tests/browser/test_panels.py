@@ -123,6 +123,29 @@ def test_the_panel_of_what_is_pinned_last_is_in_sight(viewer: Viewer, digits: st
     expect_true(viewer.panel("classifier#0"), IN_SIGHT)
 
 
+def test_columns_out_of_sight_are_named_and_one_press_away(viewer: Viewer, digits: str) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 800})
+    keys = ["stem#0", "stage1#0", "stage2.0.relu#1"]
+    viewer.open(digits, pin=[f"{at}.{key}" for at, key in enumerate(keys)])
+    bar = viewer.page.get_by_role("navigation", name="Columns")
+    expect(bar.get_by_role("button")).to_have_text(["stem", "stage1", "stage2.0.relu #2"])
+    last = bar.get_by_role("button", name="stage2.0.relu")
+    expect(last).to_have_attribute("aria-current", "false")
+    last.click()
+    expect_true(viewer.panel(keys[2]), IN_SIGHT)
+    expect(last).to_have_attribute("aria-current", "true")
+    expect(bar.get_by_role("button", name="stem")).to_have_attribute("aria-current", "false")
+    viewer.button("Close the panel of stage1").click()
+    expect(bar).to_have_count(0)
+
+
+def test_what_is_shown_without_pins_is_said_to_be_of_the_whole_run(viewer: Viewer, scalars: str) -> None:
+    viewer.open(scalars)
+    whole = viewer.panels.locator(".panels-whole")
+    expect(whole).to_contain_text("Of the whole run:")
+    expect(whole.get_by_role("button")).to_have_text(["X-ray", "Scalars"])
+
+
 def test_a_panel_says_why_a_gradient_is_missing(viewer: Viewer, digits: str) -> None:
     viewer.open(digits, pin="0.#0")
     expect(viewer.panels).to_contain_text("The input does not require a gradient.")

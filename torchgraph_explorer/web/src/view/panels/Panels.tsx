@@ -24,11 +24,11 @@ import {XrayButton} from '../xray/XrayButton';
 import {XrayPanel} from '../xray/XrayPanel';
 import {isXrayShown} from '../xray/shownXray';
 import {Column} from './Column';
+import {ColumnBar, scrollTo} from './ColumnBar';
 import {settingOf} from './setting';
 
-/** Of a panel and the gap beside it. */
+/** Of a panel. */
 const LEAST_PX = 300;
-const GAP_PX = 8;
 
 /** Columns of pinned nodes side by side, scrolled when they do not fit; without them, panels below each other when they do not fit. */
 export function Panels(): JSX.Element {
@@ -44,6 +44,7 @@ export function Panels(): JSX.Element {
     <div class="panels">
       {model && <Problem histories={model.histories} />}
       {model && setting && chosen.value && panelOfChosen.value === null && <HeadCard finding={chosen.value} model={model} setting={setting} />}
+      {!isStack && <ColumnBar pane={columns} />}
       <div ref={columns} class={isStack ? 'panels-stack' : 'panels-columns'}>
         {isComparing.value && <RunsColumn />}
         {model && isXrayShown.value && <XrayPanel model={model} />}
@@ -73,13 +74,11 @@ function useColumnInSight(columns: RefObject<HTMLDivElement>, pins: readonly Pin
   }, [finding]);
 }
 
-/** Scrolls as little as shows the whole column, or its left side where it is wider than the pane. */
+/** Shows the column of a node. */
 function bringIntoSight(pane: HTMLDivElement | null, key: string): HTMLElement | null {
   const column = pane?.querySelector<HTMLElement>(`[data-pin="${CSS.escape(key)}"]`) ?? null;
   if (pane === null || column === null) return null;
-  const [left, right] = [column.offsetLeft - GAP_PX, column.offsetLeft + column.offsetWidth + GAP_PX];
-  if (right > pane.scrollLeft + pane.clientWidth) pane.scrollLeft = right - pane.clientWidth;
-  if (left < pane.scrollLeft) pane.scrollLeft = left;
+  scrollTo(pane, column);
   return column;
 }
 
@@ -102,8 +101,8 @@ function Empty(): JSX.Element {
           time.
         </p>
       )}
-      <p>
-        <XrayButton /> <ScalarsButton />
+      <p class="panels-whole">
+        Of the whole run: <XrayButton /> <ScalarsButton />
       </p>
     </div>
   );
