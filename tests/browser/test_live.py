@@ -151,6 +151,8 @@ def test_an_empty_page_says_why_nothing_is_recorded_while_the_training_goes_on(
 def test_a_folder_without_runs_says_so_until_there_is_one(own_viewer: Viewer, own_logdir: Path) -> None:
     own_viewer.open()
     expect(own_viewer.page.get_by_text(f"No run in the folder {own_logdir} yet")).to_be_visible()
+    expect(own_viewer.page.get_by_text(f'watch(model, logdir="{own_logdir}")')).to_be_visible()
+    expect(own_viewer.page.get_by_text(f"torchgraph demo --logdir {own_logdir}")).to_be_visible()
     expect(own_viewer.connection).to_have_text("Waiting for a run")
     training = Training(own_logdir)
     training.steps(2)

@@ -361,3 +361,12 @@ def test_a_picture_and_a_table_are_saved_in_the_tab(tab: Tab, tmp_path: Path) ->
             tab.viewer.get_by_role("button", name=f"Save as {kind}").click()
         waiting.value.save_as(tmp_path / "picture")
         assert (tmp_path / "picture").read_bytes().startswith(start)
+
+
+def test_without_runs_it_says_how_one_comes_into_this_folder(tmp_path: Path, page: Page) -> None:
+    with tensorboard("--logdir", str(tmp_path)) as board:
+        for tab in watched(page, board.url):
+            tab.open()
+            expect(tab.viewer.get_by_role("status").filter(has_text="No run in the folder")).to_contain_text(
+                f'watch(model, backend="tensorboard", logdir="{tmp_path}")'
+            )

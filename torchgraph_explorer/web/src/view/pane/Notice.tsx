@@ -5,6 +5,7 @@ import './Notice.css';
 import type {ComponentChildren} from 'preact';
 import {notesOf} from '../../model/data';
 import type {ModelData} from '../../model/data';
+import {hostIsDark} from '../../host/tensorboard';
 import {scene} from './scene';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
@@ -53,11 +54,14 @@ function delay(): Reason {
   return problem === null ? {title: 'Loading…', text: ''} : {title: problem, text: 'The viewer tries again by itself.'};
 }
 
+/** How a run comes into this folder, which is not always that of a plain `watch(model)`. */
 function NoRunHelp() {
+  const folder = server.logdir.value;
+  const backend = hostIsDark.value === null ? '' : 'backend="tensorboard", ';
   return (
     <>
-      Add <code>watch(model)</code> to your training script, or try <code>torchgraph demo</code>. A new run appears here by
-      itself.
+      Add <code>{`watch(model, ${backend}logdir="${folder}")`}</code> to your training script, or try{' '}
+      <code>torchgraph demo --logdir {folder}</code>. A new run appears here by itself.
     </>
   );
 }
