@@ -2,12 +2,15 @@
 
 import {formatCount, formatNumber} from '../numberText';
 
+/** Numbers as large as this are written without an exponent on an axis, so that 0.003 is not 3e−3 between 0.0029 and 0.0032. */
+const LEAST_PLAIN = 1e-3;
+
 /** A value on an axis of a given length: as many digits as tell it from its neighbours. `0.0123`, `−1.5`, `2e−7`. */
 export function axisNumber(value: number, length: number): string {
   if (value === 0) return '0';
   const magnitude = Math.abs(value);
   const unit = Math.floor(Math.log10(length > 0 ? length : magnitude)) - 1;
-  const isPlain = magnitude < 1e5 && unit > -5;
+  const isPlain = magnitude < 1e5 && (unit > -5 || magnitude >= LEAST_PLAIN);
   return (isPlain ? plain(value, unit) : exponential(value, unit)).replaceAll('-', '−');
 }
 

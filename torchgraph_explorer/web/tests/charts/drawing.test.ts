@@ -88,6 +88,8 @@ describe('texts', () => {
     [1001.9, 4, '1001.9'],
     [2.3e-9, 4.6e-9, '2.3e−9'],
     [1e-4, 2e-4, '1e−4'],
+    [0.003, 3e-4, '0.003'],
+    [0.00315, 3e-4, '0.00315'],
     [370000, 5e5, '3.7e5'],
   ])('%f on an axis of length %f is %s', (value, length, text) => {
     expect(axisNumber(value, length)).toBe(text);

@@ -12,6 +12,8 @@ import * as shown from '../state/shown';
 import {inSight, whole} from './store';
 
 export const LOSS_HEIGHT = 44;
+/** Radius of a value without neighbours. */
+const DOT = 2;
 
 /** The least and the largest of the finite values. */
 function finiteExtent(values: Pick<ScalarValues, 'low' | 'high'>): [low: number, high: number] {
@@ -51,7 +53,7 @@ export function Loss({width, gutter}: {width: number; gutter: number}): JSX.Elem
             <path class="xray-loss-range" d={paths.range} />
             <path class="xray-loss-line" d={paths.line} />
             {paths.dots.map(([x, y]) => (
-              <circle key={x} class="xray-loss-dot" cx={x} cy={y} r="1.5" />
+              <circle key={x} class="xray-loss-dot" cx={Math.min(Math.max(x, DOT), width - DOT)} cy={y} r={DOT} />
             ))}
             {paths.bad.map((x) => (
               <rect key={x} class="xray-loss-bad" x={x - 1} y="0" width="2" height={LOSS_HEIGHT} />
