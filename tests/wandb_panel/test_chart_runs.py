@@ -48,14 +48,24 @@ class Net(nn.Module):
         return self.head(self.blocks(self.stem(x)))
 
 
-def record(logdir: Path, run: str, *, blocks: int = 2, scale: float = 1.0, steps: int = STEPS, spoil: int = -1) -> None:
+def record(
+    logdir: Path,
+    run: str,
+    *,
+    blocks: int = 2,
+    scale: float = 1.0,
+    steps: int = STEPS,
+    spoil: int = -1,
+    last: int = STEPS,
+) -> None:
+    """Train a net; from the step `spoil` on, a weight is NaN, and after the step `last`, the loss is 0."""
     torch.manual_seed(0)
     model = Net(blocks)
     with watch(model, log_freq=1, backend="record", logdir=logdir, run=run, name="Net", verbose=False) as watcher:
         for step in range(steps):
             if step == spoil:
                 nn.init.constant_(model.blocks[1].inner.weight, math.nan)  # type: ignore[union-attr, arg-type]
-            loss = model(scale * torch.randn(16, 8)).square().mean()
+            loss = model(scale * torch.randn(16, 8)).square().mean() * (step <= last)
             loss.backward()
             watcher.log({"train/loss": loss.item()})
 
@@ -71,6 +81,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record(logdir, "long", blocks=32, steps=3)
     record(logdir, "still", scale=0.01)
     record(logdir, "all-nan", spoil=0)
+    record(logdir, "halted", last=5)
     chain = nn.Sequential(*(nn.Identity() for _ in range(130)), nn.Linear(8, 3))
     with watch(chain, log_freq=1, backend="record", logdir=logdir, run="chain", name="Net", verbose=False):
         chain(torch.randn(16, 8)).square().mean().backward()
@@ -236,6 +247,20 @@ def test_a_click_goes_to_module_and_step_and_one_on_a_label_folds(
     assert (panel.signal("xray_w"), panel.signal("graph_w")) == (0, 1400)
 
 
+CELL = """([run, row, column]) => {
+    const {image} = view.data('xray_matrix')[run];
+    return [...image.getContext('2d').getImageData(column, row, 1, 1).data];
+}"""
+
+
+def test_a_gradient_of_zero_is_grey_and_not_the_smallest(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "halted"), vega=6)
+    grey = [*bytes.fromhex(LIGHT["zero"][1:]), 255]
+    row = panel.data("xray_shown", "module").index("stem")
+    assert [panel.page.evaluate(CELL, [0, row, column]) == grey for column in range(STEPS)] == [False] * 6 + [True] * 6
+    assert "zero" in [text["text"] for text in panel.texts("xray")]
+
+
 def test_runs_share_rows_and_colours_and_what_a_run_lacks_stays_empty(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "rate-0", runs / "deeper"), vega=6)
     modules = panel.data("xray_shown", "module")
@@ -244,13 +269,9 @@ def test_runs_share_rows_and_colours_and_what_a_run_lacks_stays_empty(panel: Pan
         *(f"blocks.{block}{part}" for block in range(4) for part in ("", ".inner", ".act")),
         "head",
     ]
-    pixel = """([run, row]) => {
-        const {image} = view.data('xray_matrix')[run];
-        return [...image.getContext('2d').getImageData(2, row, 1, 1).data];
-    }"""
     row = modules.index("blocks.3.inner")
-    assert panel.page.evaluate(pixel, [0, row])[3] == 0
-    assert panel.page.evaluate(pixel, [1, row])[3] == 255
+    assert panel.page.evaluate(CELL, [0, row, 2])[3] == 0
+    assert panel.page.evaluate(CELL, [1, row, 2])[3] == 255
     assert len(panel.data("xray_range_of_all", "low")) == 1
 
 

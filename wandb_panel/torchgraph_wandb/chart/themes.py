@@ -33,6 +33,7 @@ LIGHT: dict[str, str] = {
     "warn_soft": "#fdf3dc",
     "warn_mark": "#d9820f",
     "loss": "#2458d3",
+    "zero": "#9aa0a8",  # no colour of the x-ray is grey
     "missing": "#e3e6ec",
     "missing_ink": "#a9b1bf",
     "edge": "#7d8798",
@@ -59,6 +60,7 @@ DARK: dict[str, str] = {
     "warn_soft": "#33290f",
     "warn_mark": "#f0a83c",
     "loss": "#7ca3ff",
+    "zero": "#9aa0a8",
     "missing": "#2b313d",
     "missing_ink": "#545e70",
     "edge": "#8f98a8",

@@ -240,6 +240,7 @@ def _matrix() -> list[Spec]:
             "as": "image",
             "color": {
                 "expr": f"{encoded} == '{_encoded(NOT_FINITE)}' ? paint.bad : "
+                f"{encoded} == '{_encoded(0)}' && !xray_is_share ? paint.zero : "  # has no place on a logarithmic scale
                 f"paint.xray[floor(clamp({along}, 0, 1)*(length(paint.xray) - 0.001))]"
             },
             "opacity": {"expr": f"{encoded} == '{_encoded(NOT_RECORDED)}' ? 0 : 1"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchgraph_wandb.chart.decoding import formatted_briefly
 from torchgraph_wandb.chart.findings_list import SEVERITY_COLOUR, SEVERITY_SHAPE
 from torchgraph_wandb.chart.vega import Spec, channels, colour, group, mark, text
-from torchgraph_wandb.chart.xray.sizes import BAR, MARK, MENU_ROW, MENU_W, NAMED_ROW, NAMES, RIGHT
+from torchgraph_wandb.chart.xray.sizes import BAR, MARK, MENU_ROW, MENU_W, NAMED_ROW, NAMES, RAMP, RIGHT
 
 LOSS_CHARACTER = 6.0
 """About the width of a character of the loss's name, in pixels."""
@@ -37,11 +37,8 @@ def xray() -> Spec:
 
 def _bar() -> list[Spec]:
     """The statistic, and what its colours stand for."""
-    y, ramp = BAR / 2 + 1, 10
-    label_w = f"min({MENU_W}, xray_w*0.5)"
-    is_there = "xray_w > 0"
-    begin = f"({label_w} + 12)"
-    is_ramp = f"{is_there} && isFinite(xray_low) && isFinite(xray_high) && xray_high > 0 && xray_w > 330"
+    y, ramp = BAR / 2 + 1, RAMP
+    label_w, is_there, begin, is_ramp = "xray_label_w", "xray_w > 0", "(xray_label_w + 12)", "xray_has_ramp"
     low, high = (formatted_briefly(f"xray_{end}") for end in ("low", "high"))
     cells = [
         mark(
@@ -55,8 +52,6 @@ def _bar() -> list[Spec]:
         )
         for step in range(ramp)
     ]
-    red = f"({begin} + ({is_ramp} ? 44 + {ramp * 7} + 48 : 4))"
-    is_red = f"{is_there} && xray_w > ({is_ramp} ? 440 : 260)"
     return [
         mark(
             "rect",
@@ -83,17 +78,19 @@ def _bar() -> list[Spec]:
         ),
         *cells,
         text(f"{is_ramp} ? {high} : ''", x=f"{begin} + 48 + {ramp * 7}", y={"value": y}, size=10, ink="soft"),
-        mark(
-            "rect",
-            x=red,
-            y={"value": y - 5},
-            width={"value": 10},
-            height={"value": 10},
-            fill=colour("bad"),
-            opacity=f"{is_red} ? 1 : 0",
-        ),
-        text(f"{is_red} ? 'NaN, ∞' : ''", x=f"{red} + 14", y={"value": y}, size=10, ink="soft"),
+        *_key("bad", "NaN, ∞", x="xray_keys_x", is_there="xray_w > xray_keys_x + 54"),
+        *_key("zero", "zero", x="xray_keys_x + 60", is_there="!xray_is_share && xray_w > xray_keys_x + 98"),
     ]
+
+
+def _key(ink: str, name: str, *, x: str, is_there: str) -> list[Spec]:
+    """What a colour beside the scale stands for."""
+    y = BAR / 2 + 1
+    side: Spec = {"value": 10}
+    square = mark(
+        "rect", x=x, y={"value": y - 5}, width=side, height=side, fill=colour(ink), opacity=f"{is_there} ? 1 : 0"
+    )
+    return [square, text(f"{is_there} ? '{name}' : ''", x=f"{x} + 14", y={"value": y}, size=10, ink="soft")]
 
 
 def _run_names() -> list[Spec]:

@@ -12,8 +12,10 @@ from torchgraph_wandb.chart.xray.sizes import (
     LARGEST_ROW,
     LEAST_ROW,
     LEAST_RUN,
+    MENU_W,
     NAMED_ROW,
     NAMES,
+    RAMP,
     RIGHT,
     TICKS,
 )
@@ -112,6 +114,12 @@ def _colours() -> list[Spec]:
             "xray_high",
             f"xray_is_share ? xray_range.high : min(xray_range.high, exp(xray_range.usual_high)*{FAR_HIGH})",
         ),
+        derived("xray_label_w", f"min({MENU_W}, max(150, xray_w - 270), xray_w*0.5)"),
+        derived(
+            "xray_has_ramp",
+            "xray_w > 330 && isFinite(xray_low) && isFinite(xray_high) && xray_high > 0",
+        ),
+        derived("xray_keys_x", f"xray_label_w + (xray_has_ramp ? {100 + RAMP * 7} : 16)"),
         derived("xray_low_code", _code("xray_low")),
         derived("xray_high_code", _code("xray_high")),
         derived(

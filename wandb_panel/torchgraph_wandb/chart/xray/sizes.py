@@ -18,5 +18,8 @@ FOLDED_ROW, DEEP_ROW = 4, 9
 """Modules are folded so far that a row is as high as this; modules at a depth of 3 or more, so that it is named."""
 
 MENU_ROW, MENU_W = 20, 178
+RAMP = 10
+"""Colours of the scale in the bar."""
+
 MARK = 64
 """The mark of a finding, in square pixels."""
