@@ -13,6 +13,7 @@ from zlib import crc32
 
 import pytest
 
+from tests import warm
 from tests.processes import SECONDS, answers, python, taken_port, torchgraph
 from tests.record.examples import SERIES, flip, other_session, records, segment, write, write_small_run
 from tests.record.fuzzing import kept
@@ -20,9 +21,14 @@ from tests.record.fuzzing import kept
 pytestmark = pytest.mark.slow
 
 
+COMMAND_LINE = ("torchgraph_explorer.cli", "torchgraph_explorer.run")
+"""The second is imported by the first command that reads a run."""
+
+
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *torchgraph(*arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    """What a command does. Most need no torch."""
+    modules = warm.TORCH if {*arguments[:1]} & {"demo", "explore"} else COMMAND_LINE
+    return warm.run(*torchgraph(*arguments), modules=modules, timeout=60)
 
 
 @pytest.mark.parametrize(
