@@ -54,6 +54,7 @@ class Case:
         slow: It takes more than a second.
         needs: Optional packages that it imports.
         lacks: What else it needs and is not there; empty where all is.
+        loads: What takes seconds to load, where that is not in `needs`: the cases that load it run in one process.
         traced: An oracle may run the model anew with poisoned inputs, to see which outputs are computed from them.
         options: For `watch`, where training is compared.
         hookable: Whether the test's own hooks may be there in a step; not where they would be compiled too.
@@ -69,6 +70,7 @@ class Case:
     slow: bool = False
     needs: tuple[str, ...] = ()
     lacks: str = ""
+    loads: str = ""
     traced: bool = True
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     hookable: bool = True

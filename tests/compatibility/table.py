@@ -127,8 +127,8 @@ def case_of(name: str) -> Case:
 
 
 def group_of(case: Case) -> str:
-    """The tests of a case share its unwatched training; the cases that need libraries, the seconds to load these."""
-    return "frameworks" if case.needs else case.id
+    """The tests of a case share its unwatched training; those that load the same, the seconds to load it."""
+    return "frameworks" if case.needs else case.loads or case.id
 
 
 def is_first_of_its_theme(case: Case) -> bool:

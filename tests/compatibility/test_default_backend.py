@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.compatibility.cases.compiled import NO_COMPILER
+from tests.compatibility.cases.compiled import DEFAULT_BACKEND, NO_COMPILER
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
 from tests.tables import exhaustive, matrix, thinned
@@ -19,7 +19,7 @@ from torchgraph_explorer import watch
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("default backend"),  # its tests look at the same trainings
+    pytest.mark.xdist_group(DEFAULT_BACKEND["loads"]),  # its tests look at the same trainings
     pytest.mark.skipif(bool(NO_COMPILER), reason=NO_COMPILER),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, when it imports the default backend
 ]

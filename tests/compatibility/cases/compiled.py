@@ -27,6 +27,8 @@ IN_A_FUNCTION = {
 
 NO_COMPILER = "" if any(map(shutil.which, ("g++", "clang++", "c++"))) else "no C++ compiler is installed"
 
+DEFAULT_BACKEND: dict[str, Any] = {**OPTIONS, "lacks": NO_COMPILER, "loads": "default backend"}
+
 
 def net() -> Any:
     """A small one. Not a Sequential: dynamo leaves one alone that has no hooks and is compiled in place."""
@@ -297,12 +299,12 @@ def _as_logged(called: Any, number: int) -> Any:
         return four_samples(called, number)
 
 
-@case("the default backend, whose logged steps run as written unwatched, too", lacks=NO_COMPILER, **OPTIONS)
+@case("the default backend, whose logged steps run as written unwatched, too", **DEFAULT_BACKEND)
 def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), forward=_as_logged)
 
 
-@case("watched, then with the default backend, as in the last case", lacks=NO_COMPILER, **OPTIONS)
+@case("watched, then with the default backend, as in the last case", **DEFAULT_BACKEND)
 def _() -> Any:
     return compiled(net(), lambda model: wrapped(model, backend="inductor"), late=True, forward=_as_logged)
 
