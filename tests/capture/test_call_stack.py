@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import gc
 import queue
-import subprocess
 import sys
 import threading
-from pathlib import Path
 from types import FrameType
 
 import pytest
 
+from tests import warm
 from torchgraph_explorer.capture import call_stack
 from torchgraph_explorer.capture.call_stack import is_running
-
-ROOT = Path(__file__).parents[2]
 
 ASKED_WHILE_COLLECTING = """
 import gc, sys, threading
@@ -54,8 +51,7 @@ print("answered")
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_to_ask_what_runs_ends_while_garbage_is_collected() -> None:
-    command = [sys.executable, "-c", ASKED_WHILE_COLLECTING]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    done = warm.run("-c", ASKED_WHILE_COLLECTING, timeout=30)
     assert done.stdout.strip() == "answered", done.stderr
 
 

@@ -123,4 +123,4 @@ def judging(modules: int, folder: Path) -> float:
 @pytest.mark.slow
 def test_judging_a_run_takes_time_in_proportion_to_its_modules(tmp_path: Path) -> None:
     judging(10, tmp_path)
-    assert judging(4_000, tmp_path) < 16 * judging(500, tmp_path)
+    assert judging(2_000, tmp_path) < 16 * judging(250, tmp_path)

@@ -462,7 +462,7 @@ def weighted(weight: float) -> Step:
         pytest.param(Autoencoder("fc21", "fc22"), 1.0, 240, "fc21", id="names that do not tell"),
         pytest.param(Autoencoder("fc21", "fc22"), 0.001, 240, None, id="names that do not tell, in use"),
         pytest.param(Policy("fc21", "fc22"), 1.0, 240, None, id="policy with names that do not tell"),
-        pytest.param(Policy("mu", "log_std"), 1.0, 240, None, id="policy"),
+        pytest.param(Policy("mu", "log_std"), 1.0, 210, None, id="policy"),
     ],
 )
 def test_latents_that_say_nothing_are_told(
@@ -492,7 +492,7 @@ def test_actions_that_a_critic_takes_are_no_latents(tmp_path: Path) -> None:
         [samples] = drawn(0.1 * SAMPLES)
         return F.mse_loss(model(samples), samples[:, :1])
 
-    assert told(trained(tmp_path, Agent(), step, steps=240, rate=1e-4), "posterior-collapse") == []
+    assert told(trained(tmp_path, Agent(), step, steps=210, rate=1e-4), "posterior-collapse") == []
 
 
 # Frozen layers
@@ -723,7 +723,7 @@ def test_a_loss_of_which_each_pass_gives_a_part_is_told(
     model = network(5, end)
     optimizer = torch.optim.SGD(model.parameters(), 0.5)
     with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
-        for _ in range(60):
+        for _ in range(24):
             for _ in range(parts):
                 samples, classes = drawn(SAMPLES, CLASSES)
                 part = loss(model(samples), classes) / parts
@@ -774,7 +774,7 @@ def test_a_loss_that_is_scaled_is_judged_as_one_that_is_not(
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=2.0**12)
     folder, options = str(tmp_path), {"log_freq": 1, **({"scaler": scaler} if is_known else {})}
     with watch(model, backend="record", logdir=folder, run="run", verbose=False, **options) as watcher:  # type: ignore[arg-type]
-        for _ in range(60):
+        for _ in range(24):
             optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16):
                 value = loss(model)

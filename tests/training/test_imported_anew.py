@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 SCRIPT = """
 import sys
@@ -29,34 +29,38 @@ def train(inputs):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "workers":
-        loader = DataLoader(TensorDataset(torch.ones(8, 4)), 4, num_workers=1, multiprocessing_context="spawn")
-        for (inputs,) in loader:
-            train(inputs)
-    else:
-        process = torch.multiprocessing.get_context("spawn").Process(target=train, args=(torch.ones(2, 4),))
-        process.start()
-        process.join()
+    loader = DataLoader(TensorDataset(torch.ones(8, 4)), 4, num_workers=1, multiprocessing_context="spawn")
+    for (inputs,) in loader:
+        train(inputs)
+    print("NOW A PROCESS", file=sys.stderr, flush=True)
+    process = torch.multiprocessing.get_context("spawn").Process(target=train, args=(torch.ones(2, 4),))
+    process.start()
+    process.join()
     watcher.close()
 """
 
+STARTED = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_module('script', run_name='__main__', alter_sys=True)"
 
-def ran(folder: Path, argument: str) -> str:
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    """What the script says beside a worker of a loader, and beside a process that trains; and its folder."""
+    folder = tmp_path_factory.mktemp("script")
     (folder / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "script.py", argument], cwd=folder, capture_output=True, text=True, check=True, timeout=300
-    )
-    return done.stderr
+    done = warm.run("-c", STARTED, cwd=folder, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.split("NOW A PROCESS"), folder
 
 
 @pytest.mark.slow
-def test_workers_of_a_loader_that_import_the_script_watch_nothing(tmp_path: Path) -> None:
-    told = ran(tmp_path, "workers")
+def test_workers_of_a_loader_that_import_the_script_watch_nothing(ran: tuple[list[str], Path]) -> None:
+    (told, _), folder = ran
     assert told.count("recording to") == 1
     assert "Warning" not in told
-    assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert len(list((folder / "runs").iterdir())) == 1
 
 
 @pytest.mark.slow
-def test_a_process_that_imports_the_script_and_trains_is_told_what_to_do(tmp_path: Path) -> None:
-    assert "Call `watch` in the function that trains" in ran(tmp_path, "trains")
+def test_a_process_that_imports_the_script_and_trains_is_told_what_to_do(ran: tuple[list[str], Path]) -> None:
+    (_, told), _ = ran
+    assert "Call `watch` in the function that trains" in told
