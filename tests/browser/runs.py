@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.kept import KeptArray, together
+from tests.listening import Listening
 from tests.models import CompiledEntries
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, logged, write
 from torchgraph_explorer import Keep, Watcher, attach, watch
 from torchgraph_explorer.demo import DigitsNet, load_digits
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.schema import (
+    Frame,
     KeptStep,
     NamedTensor,
     Record,
@@ -36,7 +39,7 @@ BROKEN_STEPS = (20, 21, 22)
 
 SCALAR_STEPS = 40
 MANY_VALUES = 100_000
-LONG_STEPS = 1000
+LONG_STEPS, STRETCH = 1000, 10
 MANY_CALLS = 400
 BATCH_SIZE = 32
 
@@ -174,11 +177,18 @@ def record_denoiser(logdir: Path, run: str = "denoiser") -> None:
 
 
 def record_long(logdir: Path, run: str = "long") -> None:
-    """Six layers over `LONG_STEPS` steps: each has eight series."""
+    """Six layers over `LONG_STEPS` steps: each has eight series. Of `STRETCH` all are recorded like the first."""
     torch.manual_seed(0)
-    model = nn.Sequential(*(nn.Linear(6, 6) for _ in range(6)))
-    with watching(model, logdir, run):
-        train(model, ((torch.randn(16, 6),) for _ in range(LONG_STEPS)), mean_square)
+    model, heard = nn.Sequential(*(nn.Linear(6, 6) for _ in range(6))), Listening()
+    with watch(model, log_freq=1, backend=heard, verbose=False):
+        train(model, ((torch.randn(16, 6),) for _ in range(LONG_STEPS // STRETCH)), mean_square)
+    records: list[Record] = []
+    for record in heard.records[1:]:
+        if isinstance(record, Frame):
+            records += [replace(record, step=record.step * STRETCH + at) for at in range(STRETCH)]
+        else:
+            records.append(record)
+    write(logdir / run, *records, session=heard.session)
 
 
 def record_pair(logdir: Path, run: str = "pair") -> None:
