@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -50,4 +51,14 @@ def test_how_it_ends_is_told(script: str, code: int, said: str, frees_all: bool)
 def test_one_that_does_not_end_in_time_is_killed_and_the_next_one_runs() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run("import time; time.sleep(60)", timeout=0.2)
+    assert run("print(1)").stdout == "1\n"
+
+
+def test_one_that_was_started_can_be_killed_and_is_at_the_end() -> None:
+    for ends in (True, False):
+        with warm.started("-c", "import time; time.sleep(60)", modules=("json",)) as process:
+            if ends:
+                os.kill(process, signal.SIGKILL)
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
     assert run("print(1)").stdout == "1\n"

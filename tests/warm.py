@@ -19,8 +19,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -50,16 +50,41 @@ def run(
     With `frees_all` the libraries' destructors run at its end, too.
     """
     asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": timeout}
-    asked["frees_all"] = frees_all
-    parent = _parent(tuple(modules))
-    assert parent.stdin is not None
-    assert parent.stdout is not None
-    parent.stdin.write(json.dumps(asked) + "\n")
-    parent.stdin.flush()
-    code, out, err = json.loads(parent.stdout.readline())
+    parent, _ = _begin(modules, {**asked, "frees_all": frees_all})
+    code, out, err = _answer(parent)
     if code is None:
         raise subprocess.TimeoutExpired(arguments, timeout, out, err)
     return subprocess.CompletedProcess(arguments, code, out, err)
+
+
+@contextmanager
+def started(
+    *arguments: str, modules: Sequence[str] = TORCH, cwd: Path = ROOT, env: dict[str, str] | None = None
+) -> Iterator[int]:
+    """The number of a process that does the same, and is killed when the block ends. Meanwhile nothing else is run."""
+    asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": 200}
+    parent, process = _begin(modules, {**asked, "frees_all": False})
+    try:
+        yield process
+    finally:
+        for kill in (os.kill, os.killpg):  # it, and what it has started
+            with suppress(ProcessLookupError):
+                kill(process, signal.SIGKILL)
+        _answer(parent)
+
+
+def _begin(modules: Sequence[str], asked: dict[str, Any]) -> tuple[subprocess.Popen[str], int]:
+    """The process that has the libraries, and the number of the one that it has forked."""
+    parent = _parent(tuple(modules))
+    assert parent.stdin is not None
+    parent.stdin.write(json.dumps(asked) + "\n")
+    parent.stdin.flush()
+    return parent, _answer(parent)
+
+
+def _answer(parent: subprocess.Popen[str]) -> Any:
+    assert parent.stdout is not None
+    return json.loads(parent.stdout.readline())
 
 
 @cache
@@ -77,7 +102,10 @@ def _parent(modules: tuple[str, ...]) -> subprocess.Popen[str]:
 
 
 def _serve(modules: Sequence[str]) -> tuple[dict[str, Any], list[int]] | None:
-    """Fork for each line of JSON. In the child, return it and the streams to write to; else nothing, at the end."""
+    """Fork for each line of JSON, and answer with the number of the process, and with its outcome when it has ended.
+
+    In the child, return the line and the streams to write to; else nothing, at the end.
+    """
     for module in modules:
         import_module(module)
     gc.collect()
@@ -91,10 +119,14 @@ def _serve(modules: Sequence[str]) -> tuple[dict[str, Any], list[int]] | None:
             return asked, [to_write for _, to_write in pipes]
         for _, to_write in pipes:
             os.close(to_write)
-        outcome = _outcome(child, [to_read for to_read, _ in pipes], asked["timeout"])
-        sys.stdout.write(json.dumps(outcome) + "\n")
-        sys.stdout.flush()
+        _tell(child)
+        _tell(_outcome(child, [to_read for to_read, _ in pipes], asked["timeout"]))
     return None
+
+
+def _tell(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
 
 
 def _outcome(child: int, streams: list[int], timeout: float) -> tuple[int | None, str, str]:

@@ -80,15 +80,11 @@ def trained(done: subprocess.CompletedProcess[str], logdir: Path) -> Trained:
 
 
 @contextmanager
-def started_training(way: str, backend: Backend, home: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A training that goes on until the block ends, or kills it."""
-    command = [sys.executable, *arguments_for(way, home / "runs", options)]
-    surroundings = environment(backend, home)
-    with subprocess.Popen(command, env=surroundings, cwd=ROOT, stdout=subprocess.PIPE, text=True) as training:
-        try:
-            yield training
-        finally:
-            training.kill()
+def started_training(way: str, backend: Backend, home: Path, **options: Any) -> Iterator[int]:
+    """The number of a process that trains until the block ends, or somebody kills it."""
+    arguments, surroundings = arguments_for(way, home / "runs", options), environment(backend, home)
+    with warm.started(*arguments, modules=warm.WANDB, env=surroundings) as training:
+        yield training
 
 
 @pytest.fixture
