@@ -1102,6 +1102,8 @@ def test_a_shift_of_relative_positions_is_not_taken_for_a_transpose(
         pytest.param((32, 8, 4, 9), (8, 4, 32, 9), False, id="one is split, and two are joined"),
         pytest.param((6, 7, 5, 3), (7, 6, 5, 3), False, id="a shift, queries first, with as many keys but one"),
         pytest.param((6, 8, 5, 3), (8, 6, 5, 3), True, id="two more columns than rows"),
+        pytest.param((6, 7, 4, 8), (6, 7, 8, 4), False, id="4 heads of 8 as 8 groups of 4"),
+        pytest.param((6, 7, 4, 9), (6, 7, 9, 4), True, id="the last two of four"),
     ],
 )
 def test_a_view_that_splits_or_shifts_is_not_taken_for_a_transpose(

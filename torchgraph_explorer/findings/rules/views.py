@@ -137,8 +137,8 @@ def _mixes(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool
         return is_joined or (joins_around(old, new) and _many(old[2]))
     if len(old) != len(new) or sorted(old) != sorted(new) or old == new:
         return False
-    if len(old) == 3:
-        return new[0] == old[0] and old[1] % old[2] > 0 and old[2] % old[1] > 0
+    if len(old) == 3 or old[:-2] == new[:-2]:
+        return new[:-2] == old[:-2] and old[-2] % old[-1] > 0 and old[-1] % old[-2] > 0
     return len(old) > 3
 
 
