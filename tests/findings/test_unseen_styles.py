@@ -364,3 +364,34 @@ def test_a_teacher_that_learns_from_its_student_is_told(
     optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], 1e-3)
     found = watched(tmp_path, model, [optimizer], distilled, steps=12)
     assert [one.module for one in found if one.kind == "teacher-trained"] == expected
+
+
+# One layer in a list several times
+
+
+class Blocks(nn.Module):
+    """Layers with residual connections."""
+
+    def __init__(self, blocks: list[nn.Module]) -> None:
+        super().__init__()
+        self.first, self.blocks, self.last = nn.Linear(16, 32), nn.ModuleList(blocks), nn.Linear(32, 4)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        values = self.first(inputs)
+        for block in self.blocks:
+            values = values + block(values)
+        result: Tensor = self.last(values)
+        return result
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"),
+    [
+        pytest.param(lambda: [nn.Linear(32, 32)] * 3, [("info", "identical-modules", "blocks.0")], id="one layer"),
+        pytest.param(lambda: [nn.Linear(32, 32) for _ in range(3)], [], id="three layers"),
+        pytest.param(lambda: [nn.ReLU()] * 3, [], id="one function"),
+    ],
+)
+def test_a_layer_that_stands_in_a_list_several_times_is_told(blocks: Any, expected: list[Any], tmp_path: Path) -> None:
+    model = Blocks(blocks())
+    assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 1e-3)], classified)) == expected

@@ -22,6 +22,9 @@ Rows: TypeAlias = "tuple[tuple[str, str], ...]"
 
 EVERYTHING = ModuleSelection()
 
+MOST_REPEATED = 64
+"""Most names of entries of a list that are one module."""
+
 OPENING, CLOSING = "([{", ")]}"
 
 PLAIN = (bool, int, float, str, tuple)
@@ -83,7 +86,7 @@ def _facts(  # noqa: PLR0917  # called for every module
         name=name,
         class_name=type(module).__name__,
         class_path=f"{type(module).__module__}.{type(module).__qualname__}",
-        extra_repr=printed + _order(module),
+        extra_repr=printed + _order(module) + _repeated(module),
         params=unvisited(tuple(tensor_info(key, p) for key, p in own)),
         own_params=sum(p.numel() for _, p in own),
         total_params=sum(p.numel() for p in everything),
@@ -96,6 +99,23 @@ def _order(module: nn.Module) -> Rows:
     """Whether an attention takes samples first, which torch does not print, as a row of `extra_repr`."""
     is_first = getattr(module, "batch_first", None) if isinstance(module, nn.MultiheadAttention) else None
     return (("batch_first", str(is_first)),) if isinstance(is_first, bool) else ()
+
+
+def _repeated(module: nn.Module) -> Rows:
+    """The names of entries of a list of modules that are one module with parameters, as a row of `extra_repr`.
+
+    `named_modules()` has only the first of these names.
+    """
+    if not isinstance(module, (nn.ModuleList, nn.Sequential)):
+        return ()
+    names: dict[int, list[str]] = {}
+    for name, entry in vars(module).get("_modules", {}).items():
+        names.setdefault(id(entry), []).append(name)
+    for same in names.values():
+        entry = vars(module)["_modules"][same[0]]
+        if len(same) > 1 and entry is not None and any(True for _ in parameters_within(entry)):
+            return (("same_module", ", ".join(same[:MOST_REPEATED])),)
+    return ()
 
 
 def has_values(parameter: nn.Parameter) -> bool:

@@ -14,7 +14,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
-from torchgraph_explorer.findings.rules.rule import finding, named
+from torchgraph_explorer.findings.rules.rule import finding, listed, named
 from torchgraph_explorer.schema import EXTENT, Extent
 
 LEAST_EQUAL = 3
@@ -28,6 +28,7 @@ MOST_LOOKED_AT = 16
 def identical_modules(evidence: Evidence) -> Iterator[Finding]:
     """Trained matrices of different modules have the same elements at all steps that are looked at, and change."""
     held = _held_by_optimizers(evidence)
+    yield from _repeated(evidence, held)
     columns = [column for column in evidence.of_kind("value", "param") if _is_trained(evidence, column, held)]
     rows = np.unique(np.linspace(0, len(evidence) - 1, MOST_LOOKED_AT).round().astype(np.intp))
     if len(columns) < 2 or len(rows) <= LEAST_EQUAL:
@@ -52,6 +53,31 @@ def identical_modules(evidence: Evidence) -> Iterator[Finding]:
             "begin as copies and get the same gradients, so all of them together learn what one would.",
             advice="Make each of them by itself, or initialise it again, instead of with `copy.deepcopy` or the same "
             "seed. Or train them on different samples.",
+        )
+
+
+def _repeated(evidence: Evidence, held: set[str]) -> Iterator[Finding]:
+    """Report lists in which one trained module stands several times, as `[layer] * n` makes them.
+
+    Some networks share their weights like that on purpose.
+    """
+    for name, module in evidence.places.modules.items():
+        entries = (evidence.places.option(name, "same_module") or "").split(", ")
+        first = f"{name}.{entries[0]}".removeprefix(".")
+        if len(entries) < 2 or not any(one.startswith(f"{first}.") for one in held):
+            continue
+        names = [f"{name}.{entry}".removeprefix(".") for entry in entries]
+        yield finding(
+            evidence,
+            "identical-modules",
+            "info",
+            at=first,
+            rows=range(len(evidence)),
+            numbers={"entries": len(entries)},
+            text=f"{listed(names)} are one module: the {module.class_name} has it {len(entries)} times, so they share "
+            "all their weights and train as one.",
+            advice="If each was to have weights of its own, make each by itself: `[make() for _ in range(n)]` instead "
+            "of `[layer] * n`.",
         )
 
 
