@@ -395,3 +395,33 @@ class Blocks(nn.Module):
 def test_a_layer_that_stands_in_a_list_several_times_is_told(blocks: Any, expected: list[Any], tmp_path: Path) -> None:
     model = Blocks(blocks())
     assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 1e-3)], classified)) == expected
+
+
+# Divergences below zero
+
+
+@pytest.mark.parametrize(
+    ("name", "takes_logarithms", "expected"),
+    [
+        pytest.param("kl", False, [("warning", "loss-negated", None)], id="of probabilities"),
+        pytest.param("kl", True, [], id="of their logarithms"),
+        pytest.param("approx_kl", False, [], id="an estimate"),
+    ],
+)
+def test_a_divergence_below_zero_is_told(
+    name: str, expected: list[Any], *, takes_logarithms: bool, tmp_path: Path
+) -> None:
+    student, teacher = network(), network(64)
+    optimizer = torch.optim.Adam(student.parameters(), 1e-3)
+    with watch(student, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(20):
+            inputs = torch.randn(32, 16)
+            shares = (student(inputs) / 3).softmax(1)
+            with torch.no_grad():
+                targets = (teacher(inputs) / 3).softmax(1)
+            divergence = F.kl_div(shares.log() if takes_logarithms else shares, targets, reduction="batchmean")
+            optimizer.zero_grad()
+            divergence.backward()
+            optimizer.step()
+            watcher.log({name: divergence.item()})
+    assert told(list(open_run(tmp_path / "run").model().findings())) == expected

@@ -31,6 +31,12 @@ MOVING = frozenset(
 )
 """Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
 
+DIVERGENCES = frozenset({"kl", "kld", "kldiv", "divergence"})
+"""Words in the names of divergences, which are never below zero."""
+
+ESTIMATES = frozenset({"approx", "approximate", "estimate", "est", "ref", "penalty", "weighted", "target", "coef"})
+"""Words in the names of what may be below zero: estimates from samples, and multiples of them."""
+
 LEAST_KNOWN = 2
 """At how many steps, at least, it has to be known which outputs get gradients."""
 
@@ -51,6 +57,12 @@ def the_loss(scalars: Mapping[str, Scalar]) -> Scalar | None:
     if not whole:
         return scalars[next(iter(losses))] if len(losses) == 1 else None
     return scalars[min(whole, key=lambda name: (len(losses[name]), -len(scalars[name])))]
+
+
+def divergences(scalars: Mapping[str, Scalar]) -> list[Scalar]:
+    """The scalars that are divergences by their names, such as `kl` and `loss/kld`, and no estimates of them."""
+    found = ((scalar, _words(name)) for name, scalar in scalars.items())
+    return [scalar for scalar, words in found if words & DIVERGENCES and not words & ESTIMATES]
 
 
 def need_not_fall(evidence: Evidence) -> bool:

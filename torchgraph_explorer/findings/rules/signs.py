@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.losses import divergences
 from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
@@ -22,6 +23,9 @@ FELL = 2.0
 """Least loss at the end, over that at first, of a negative loss that falls. An objective that is maximised is negative,
 too, but rises. The loss of a policy with negative rewards may begin as minus the entropy of all actions, and does not
 get below that."""
+
+BELOW = -1e-3
+"""Largest value of a divergence that is below zero by more than rounding."""
 
 FAR = 100.0
 """Least ratio of the loss at the end, below zero, to the magnitude of its first value or to 1, of a loss without lower
@@ -34,6 +38,7 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
     Gradients tell the size of such a loss, but not its sign, which the logged values do.
     """
     loss = judged(evidence)
+    yield from _divergences_below_zero(evidence)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or not _falls(loss):
         return
     for _, info, column, norms in trained_outputs(evidence):
@@ -54,6 +59,28 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
             advice="Change the sign of the loss. A sum of logarithms of probabilities needs a minus before it.",
         )
         return
+
+
+def _divergences_below_zero(evidence: Evidence) -> Iterator[Finding]:
+    """Report a logged divergence, by its name, that is below zero at all steps."""
+    for scalar in divergences(evidence.scalars):
+        if len(scalar.values) < LEAST_TO_DIVERGE or not scalar.values.max() < BELOW:
+            continue
+        lowest = float(scalar.values.min())
+        yield finding(
+            evidence,
+            "loss-negated",
+            "warning",
+            at=None,
+            rows=range(len(evidence)),
+            numbers={"first": scalar.values[0], "lowest": lowest},
+            text=f"`{quoted(scalar.name)}` is below zero at all {len(scalar)} logged steps, down to {lowest:.3g}. By "
+            "its name, it is a divergence, and no divergence is below zero: it has the wrong sign, or is of something "
+            "else than two distributions.",
+            advice="`kl_div` takes the logarithm of the prediction first, `log_softmax` and not `softmax`, and the "
+            "target second. That of a normal distribution from the standard one is "
+            "`-0.5 * (1 + logvar - mu**2 - logvar.exp()).sum()`, with a minus.",
+        )
 
 
 def _falls(loss: Loss) -> bool:
