@@ -14,7 +14,7 @@ class ServerProcess:
     """Serves a logdir until it is stopped; it can be started again at the same address."""
 
     def __init__(self, logdir: Path) -> None:
-        self._logdir = logdir
+        self.logdir = logdir
         self.port = 0
         self.start()
 
@@ -30,7 +30,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Listen on the port of before; at first on any that is free."""
-        command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), str(self._logdir), f"--port={self.port}"]
+        command = [sys.executable, "-c", CHILD, str(PACKAGE_ROOT), str(self.logdir), f"--port={self.port}"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         said = json.loads(self._process.stdout.readline())

@@ -170,10 +170,13 @@ def test_a_server_that_is_gone_is_said_and_its_return_is_noticed_by_itself_or_at
     expect(own_viewer.node("0#0")).to_be_visible()
     own_server.stop()
     expect(own_viewer.connection).to_contain_text("The server does not answer. Trying again")
+    ended = own_viewer.page.get_by_role("status").filter(has_text="A viewer ends with its training.")
+    expect(ended).to_contain_text(f"torchgraph serve {own_server.logdir}")
     expect(own_viewer.node("0#0")).to_be_visible()
     training.steps(3)
     own_server.start()
     expect(own_viewer.connection).to_have_text("Live, 5 steps")
+    expect(ended).to_have_count(0)
     own_viewer.page.route("**/api/**", lambda route: route.abort())  # a server would take long to begin again
     expect(own_viewer.connection).to_contain_text(re.compile("Trying again in [78] s"), timeout=40_000)
     own_viewer.page.unroute_all()

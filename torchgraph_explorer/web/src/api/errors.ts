@@ -10,6 +10,9 @@ export class ApiError extends Error {
   }
 }
 
+/** What is said where no answer comes. */
+export const SILENT = 'The server does not answer.';
+
 /** No answer came: the server is gone, or the network. */
 export class UnreachableError extends Error {}
 

@@ -1,7 +1,7 @@
 /** Requests to the server, relative to the page, so that any path prefix works. A failed one throws a sentence. */
 
 import type {Answers} from './answers';
-import {ApiError, isAbort, UnreachableError} from './errors';
+import {ApiError, isAbort, SILENT, UnreachableError} from './errors';
 import {ofFrames} from './frames';
 import {arrayOf, unpack} from './pack';
 import type {Packed} from './pack';
@@ -140,7 +140,7 @@ async function answer(path: string, params: Params, signal?: AbortSignal): Promi
   const query = new URLSearchParams(Object.entries(params).map(([name, value]) => [name, String(value)]));
   const response = await fetch(`./api/${path}?${query}`, signal ? {signal} : {}).catch((cause: unknown) => {
     if (isAbort(cause)) throw cause;
-    throw new UnreachableError('The server does not answer.', {cause});
+    throw new UnreachableError(SILENT, {cause});
   });
   if (!response.ok) throw new ApiError(await sentenceOf(response), response.status);
   return response;

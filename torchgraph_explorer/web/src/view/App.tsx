@@ -15,6 +15,7 @@ import {Details} from './outline/Details';
 import {FindingsList} from './findings/FindingsList';
 import {dragged} from './pane/drag';
 import {GraphPane} from './pane/GraphPane';
+import {Ended} from './header/Ended';
 import {Header} from './header/Header';
 import {Help, isHelpOpen} from './Help';
 import {coverChanged} from './pane/look';
@@ -53,6 +54,7 @@ export function App() {
     <>
       <div class="app" data-compact={isCompact || undefined} inert={isSearching.value || isHelpOpen.value || isChoosingRuns.value}>
         {isDocked.header && <Header />}
+        <Ended />
         <main class="columns">
           <h1 class="sr-only">torchgraph</h1>
           <Columns />

@@ -6,6 +6,7 @@ import type {ComponentChildren} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {signal} from '@preact/signals';
 import {page} from '../../api/client';
+import {SILENT} from '../../api/errors';
 import {notesOf} from '../../model/data';
 import type {Page} from '../../api/page';
 import {askNow, openModel} from '../state/live';
@@ -150,7 +151,7 @@ function ConnectionState() {
 /** What is read aloud when it changes: without the steps and the seconds, which change all the time. */
 function stateText(): string {
   const state = liveness.value;
-  if (state === 'retrying') return server.problem.value ?? 'The server does not answer.';
+  if (state === 'retrying') return server.problem.value ?? SILENT;
   if (state === 'loading') return 'Loading';
   if (page !== null) return 'Exported';
   if (state === 'missing' && shown.data.value !== null) return 'Run not found'; // it was there before

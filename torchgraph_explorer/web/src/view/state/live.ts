@@ -3,7 +3,7 @@
 import {batch, effect} from '@preact/signals';
 import {answers, page} from '../../api/client';
 import {byRank} from './ranks';
-import {ApiError, isAbort} from '../../api/errors';
+import {ApiError, isAbort, SILENT} from '../../api/errors';
 import type {Runs} from '../../api/types';
 import {hostRunFilter, isHiddenByHost, whenShown} from '../../host/tensorboard';
 import {updateCompared} from '../comparison/state';
@@ -116,7 +116,7 @@ function fail(cause: unknown): void {
   const isGone = cause instanceof ApiError && cause.status === NOT_FOUND && runs.value !== null && chosenRun.value === undefined;
   batch(() => {
     retryAt.value = performance.now() + backOff(failures);
-    problem.value = isGone ? null : cause instanceof ApiError ? cause.message : 'The server does not answer.';
+    problem.value = isGone ? null : cause instanceof ApiError ? cause.message : SILENT;
     connection.value = isGone ? 'missing' : 'retrying';
   });
 }
