@@ -208,3 +208,12 @@ def test_the_row_of_what_is_selected_is_in_sight_in_a_low_window(viewer: Viewer,
     viewer.page.set_viewport_size({"width": 1280, "height": 600})
     viewer.open(digits, inside="stage3.1#0", selected="stage3.1.conv2#0")
     expect(viewer.page.get_by_role("treeitem", name="conv2 Conv2d")).to_be_in_viewport(ratio=1)
+
+
+def test_the_row_of_what_is_selected_stays_in_sight_when_the_list_gets_lower(viewer: Viewer, digits: str) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 1100})
+    viewer.open(digits, inside="stage3.1#0", selected="classifier#0")
+    row = viewer.page.locator('[id="module-classifier"]')
+    expect(row).to_be_in_viewport(ratio=1)
+    viewer.page.set_viewport_size({"width": 1280, "height": 600})  # as findings do that come later
+    expect(row).to_be_in_viewport(ratio=1)

@@ -38,7 +38,11 @@ export function Outline() {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = list.current as HTMLDivElement;
-    const watcher = new ResizeObserver(() => (height.value = element.clientHeight));
+    const watcher = new ResizeObserver(() => {
+      const wasInSight = isInSight(element, height.peek());
+      height.value = element.clientHeight;
+      if (wasInSight) scrollTo(element, current.peek()); // findings that come later take some of its room
+    });
     watcher.observe(element);
     return () => watcher.disconnect();
   }, []);
@@ -66,6 +70,12 @@ export function Outline() {
 }
 
 /** Unfolds and scrolls to the module of what is selected, or of the call that is open. */
+/** Whether the current row is within so much of the list. */
+function isInSight({scrollTop}: HTMLElement, room: number): boolean {
+  const top = ROW_PX * rows.peek().findIndex(({module}) => module.name === current.peek());
+  return top >= 0 && top + ROW_PX > scrollTop && top < scrollTop + room;
+}
+
 function useFollowSelection(list: {current: HTMLDivElement | null}): void {
   const name = shownModule();
   const wanted = useRef<string | null>(null);
