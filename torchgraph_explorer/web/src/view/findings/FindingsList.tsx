@@ -30,8 +30,8 @@ interface Row {
   level: 1 | 2;
   /** What it can be unfolded to. */
   below: readonly Finding[];
-  /** Whether it stands for several findings that say the same, and is none itself. */
-  isGroup: boolean;
+  /** Whether it stands for several findings that say the same, and is none itself; or is one of them. */
+  part: 'group' | 'member' | null;
 }
 
 const groups = computed(() => equalRoots(roots.value));
@@ -41,9 +41,10 @@ const rows = computed(() => groups.value.flatMap(rowsOf));
 function rowsOf(equal: readonly Root[]): Row[] {
   const {finding, followers} = equal[0]!;
   const isGroup = equal.length > 1;
-  const own: Row = {key: keyOf(equal), finding, level: 1, below: isGroup ? equal.map((one) => one.finding) : followers, isGroup};
+  const below = isGroup ? equal.map((one) => one.finding) : followers;
+  const own: Row = {key: keyOf(equal), finding, level: 1, below, part: isGroup ? 'group' : null};
   if (!unfolded.value.has(own.key)) return [own];
-  return [own, ...own.below.map((one): Row => ({key: findingKey(one), finding: one, level: 2, below: [], isGroup: false}))];
+  return [own, ...below.map((one): Row => ({key: findingKey(one), finding: one, level: 2, below: [], part: isGroup ? 'member' : null}))];
 }
 
 function keyOf(equal: readonly Root[]): string {
@@ -166,13 +167,14 @@ function idOf(key: string | null): string {
 }
 
 function Item({row}: {row: Row}) {
-  const {key, finding, level, below, isGroup} = row;
+  const {key, finding, level, below, part} = row;
+  const isGroup = part === 'group';
   const isUnfolded = unfolded.value.has(key);
   const className = shown.data.value?.session?.class_name ?? '';
   return (
     <div
       id={idOf(key)}
-      class={`finding-row${level === 2 ? ' is-follower' : ''}${isGroup ? ' is-group' : ''}${current.value === key ? ' is-current' : ''}`}
+      class={`finding-row${level === 2 ? ' is-follower' : ''}${part === null ? '' : ` is-${part}`}${current.value === key ? ' is-current' : ''}`}
       role="treeitem"
       aria-level={level}
       aria-expanded={below.length > 0 ? isUnfolded : undefined}
@@ -181,7 +183,7 @@ function Item({row}: {row: Row}) {
       onClick={() => choose(row)}
     >
       <SeverityIcon severity={finding.severity} />
-      <span class="finding-title">
+      <span class={`finding-title${part === 'member' ? ' sr-only' : ''}`}>
         {isGroup && <span class={`fold${isUnfolded ? ' is-open' : ''}`} aria-hidden="true" />}
         {titleOf(finding.kind)}
         {isGroup && `: ${counted(below.length, 'module')}`}
@@ -210,9 +212,9 @@ function Item({row}: {row: Row}) {
 }
 
 /** Goes to a finding; a row that stands for several is unfolded, or folded. */
-function choose({key, finding, isGroup}: Row): void {
+function choose({key, finding, part}: Row): void {
   current.value = key;
-  if (isGroup) toggle(key, !unfolded.peek().has(key));
+  if (part === 'group') toggle(key, !unfolded.peek().has(key));
   else goToFinding(finding);
 }
 
