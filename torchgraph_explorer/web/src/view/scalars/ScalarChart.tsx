@@ -111,7 +111,9 @@ function Latest({values}: {values: ScalarValues | null}): JSX.Element | null {
 }
 
 function latestText(value: number): string {
-  return Number.isFinite(value) ? formatNumber(value) : exactNumber(value);
+  if (!Number.isFinite(value)) return exactNumber(value);
+  const isSmall = Math.abs(value) >= 1e-3 && Math.abs(value) < 1e-2; // as its axis is written
+  return isSmall ? String(Number(value.toPrecision(3))).replace('-', '−') : formatNumber(value);
 }
 
 interface PlotProps {
