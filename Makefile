@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
+# What builds the package, beside the environment and not in it: its protobuf is an older one.
+BUILD := $(VENV)/build
 WEB := torchgraph_explorer/web
 # Stands in for the chart panels of W&B's app, with the Vega that it draws them with.
 EMULATOR := tests/wandb_panel
@@ -110,10 +112,18 @@ $(STAMPS)/venv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@mkdir -p $(STAMPS) && touch $@
 
+# Kept, since pip would make it for each build; the tests build a wheel with it, too.
+$(STAMPS)/build: $(STAMPS)/venv pyproject.toml
+	@rm -rf $(BUILD)
+	@$(BIN)/python -c 'from pip._vendor import tomli; \
+		print(*tomli.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/requires.txt
+	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(BUILD) --requirement $(STAMPS)/requires.txt
+	@touch $@
+
 # Builds record_pb2.py, the libraries of the C files and the viewer, through hatch_build.py.
-$(STAMPS)/built: $(STAMPS)/venv constraints/dev.txt $(BUILT_FROM)
+$(STAMPS)/built: $(STAMPS)/build constraints/dev.txt $(BUILT_FROM)
 	@echo "Installing the package and building its viewer. The first time, this takes some minutes."
-	$(INSTALL) --no-deps --editable .
+	PYTHONPATH="$(CURDIR)/$(BUILD)" $(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # What is installed has this name already, so pip only adds what it needs.
