@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+FORKED = pytest.mark.xdist_group("forked")
+"""For tests that run something with `warm.TORCH`: all in one process, so that these are imported once."""
+
 
 def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
     """A folder of this run of pytest, the same in all of its workers."""

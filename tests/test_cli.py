@@ -17,6 +17,7 @@ from tests import warm
 from tests.processes import SECONDS, answers, python, taken_port, torchgraph
 from tests.record.examples import SERIES, flip, other_session, records, segment, write, write_small_run
 from tests.record.fuzzing import kept
+from tests.shared import FORKED
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +26,8 @@ COMMAND_LINE = ("torchgraph_explorer.cli", "torchgraph_explorer.run")
 """The second is imported by the first command that reads a run."""
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, modules: tuple[str, ...] = COMMAND_LINE) -> subprocess.CompletedProcess[str]:
     """What a command does. Most need no torch."""
-    modules = warm.TORCH if {*arguments[:1]} & {"demo", "explore"} else COMMAND_LINE
     return warm.run(*torchgraph(*arguments), modules=modules, timeout=60)
 
 
@@ -78,6 +78,9 @@ WRONG = {
         ["export", "tests", "-o", "x", "--tensors", "all"],
         "'all' is not a number; give one such as",
     ),
+}
+
+WRONG_FOR_TORCH = {
     "no case": (["explore", "pyproject.toml"], "pyproject.toml is not a case. A case is an .npz file."),
     "no steps": (["demo", "--steps", "0", "--no-serve"], "cannot train for 0 steps"),
 }
@@ -85,7 +88,16 @@ WRONG = {
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
 def test_a_mistake_is_said_without_a_traceback(arguments: list[str], message: str) -> None:
-    done = run(*arguments)
+    check_mistake(run(*arguments), message)
+
+
+@FORKED
+@pytest.mark.parametrize(("arguments", "message"), WRONG_FOR_TORCH.values(), ids=WRONG_FOR_TORCH)
+def test_a_mistake_that_a_training_meets_is_said_without_a_traceback(arguments: list[str], message: str) -> None:
+    check_mistake(run(*arguments, modules=warm.TORCH), message)
+
+
+def check_mistake(done: subprocess.CompletedProcess[str], message: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -98,9 +110,10 @@ def test_of_several_models_it_is_said_how_to_choose_one(tmp_path: Path) -> None:
         assert "2 models. Choose one with --model net or --model 'the critic'." in run(*command).stderr
 
 
+@FORKED
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that nobody can write to")
 def test_a_demo_that_cannot_record_says_so() -> None:
-    done = run("demo", "--logdir", "/proc/nowhere", "--steps", "1", "--no-serve")
+    done = run("demo", "--logdir", "/proc/nowhere", "--steps", "1", "--no-serve", modules=warm.TORCH)
     assert (done.returncode, "so nothing was recorded. Pass another --logdir." in done.stderr) == (2, True)
 
 

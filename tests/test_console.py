@@ -17,6 +17,7 @@ from torch import nn
 
 from tests import warm
 from tests.listening import Listening
+from tests.shared import FORKED
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
 from torchgraph_explorer.capture.process_state import MOST_WARNINGS, ProcessState
@@ -243,6 +244,7 @@ print("trained")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stream", "descriptor"])
+@FORKED
 def test_a_process_whose_stderr_is_closed_ends_well(how: str, tmp_path: Path) -> None:
     done = warm.run("-c", CLOSED, str(tmp_path), how, frees_all=True)
     assert (done.returncode, done.stdout) == (0, "trained\n")

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from tests import warm
+from tests.shared import FORKED
 from torchgraph_explorer import demo, open_run
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 
 STEPS = 60
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]  # which runs once
+pytestmark = [pytest.mark.slow, FORKED]  # the demo runs once
 
 
 def torchgraph(*arguments: str) -> str:

@@ -20,6 +20,7 @@ import yaml
 from tests import warm
 from tests.documented import GIVEN, blocks, commands, outputs, prose, python_blocks, script_of
 from tests.processes import SECONDS, python, torchgraph
+from tests.shared import FORKED
 from tests.tables import stood_for
 from tests.test_imports import FILES, ROOMS, SHARED, room_of
 from torchgraph_explorer import watch
@@ -136,6 +137,7 @@ FIRST = [README, *(ROOT / "docs" / f"{name}.md" for name in ("start", "findings"
         if python_blocks(page) or any(run_commands(page))
     ],
 )
+@FORKED
 def test_the_code_and_the_commands_of_a_page_do_what_it_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for block in blocks(page):

@@ -16,6 +16,7 @@ import pytest
 from examples.loops import __main__ as loops
 from examples.loops.__main__ import Told, differences, faults
 from tests import warm
+from tests.shared import FORKED
 from tests.tables import exhaustive
 from torchgraph_explorer.run import Run, open_run
 
@@ -31,6 +32,7 @@ ROOT = Path(__file__).parent.parent
         exhaustive(pytest.param("lightning_by_hand", (*warm.TORCH, "lightning"), id="Lightning, by hand")),
     ],
 )
+@FORKED
 def test_a_program_trains_the_same_and_nothing_is_missing(program: str, modules: tuple[str, ...]) -> None:
     for each in modules:
         pytest.importorskip(each)
@@ -38,6 +40,7 @@ def test_a_program_trains_the_same_and_nothing_is_missing(program: str, modules:
 
 
 @pytest.mark.slow
+@FORKED
 def test_whatever_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def tampered(run: Run, plain: Told, watched: Told) -> list[str]:
         plain = replace(plain, updates=11, called=["4", "5"], moved=["4.bias", "5.bias"])
@@ -66,6 +69,7 @@ def surroundings() -> dict[str, str]:
         exhaustive(pytest.param(["--tensor-parallel", "2"], id="two processes share each MLP")),
     ],
 )
+@FORKED
 def test_the_sharded_example_is_recorded_without_a_note(command: list[str], tmp_path: Path) -> None:
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2") if "2" in command else ()
     done = warm.run(*ranks, "-m", "examples.sharded", *command, cwd=tmp_path, env=surroundings())
@@ -79,6 +83,7 @@ def test_the_sharded_example_is_recorded_without_a_note(command: list[str], tmp_
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_gpt_that_is_resumed_and_compiled_goes_on_at_its_step(tmp_path: Path) -> None:
     for options in ([], ["--resume", "--compile", "aot_eager"]):
         done = warm.run("-m", "examples.loops.char_gpt", *options, cwd=tmp_path, env=surroundings())

@@ -16,6 +16,7 @@ from torch import nn
 from tests import warm
 from tests.listening import Listening
 from tests.processes import wait_for
+from tests.shared import FORKED
 from tests.tables import every
 from torchgraph_explorer import watch
 from torchgraph_explorer.timeouts import NoAnswerError, NoThreadError, in_time
@@ -133,6 +134,7 @@ print(watcher.finished)
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_handler_that_closes_the_watcher_within_a_hook_of_a_profiled_training_ends(tmp_path: Path) -> None:
     done = warm.run("-c", PROFILED, str(tmp_path), timeout=60)
     assert done.returncode == 0, done.stderr

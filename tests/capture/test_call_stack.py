@@ -11,6 +11,7 @@ from types import FrameType
 import pytest
 
 from tests import warm
+from tests.shared import FORKED
 from torchgraph_explorer.capture import call_stack
 from torchgraph_explorer.capture.call_stack import is_running
 
@@ -50,6 +51,7 @@ print("answered")
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
+@FORKED
 def test_to_ask_what_runs_ends_while_garbage_is_collected() -> None:
     done = warm.run("-c", ASKED_WHILE_COLLECTING, timeout=30)
     assert done.stdout.strip() == "answered", done.stderr

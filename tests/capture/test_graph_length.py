@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tests import warm
 from tests.capture.test_call_spread import Looping, trained
+from tests.shared import FORKED
 from torchgraph_explorer import TorchgraphWarning, open_run, watch
 from torchgraph_explorer.capture import graph_length
 
@@ -40,6 +41,7 @@ print("alive")
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_graph_that_torch_could_not_free_after_a_look_ends_no_training(tmp_path: Path) -> None:
     """On a usual stack, the process would die as soon as the graph is freed."""
     done = warm.run("-c", LONG, cwd=tmp_path, frees_all=True)

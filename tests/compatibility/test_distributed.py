@@ -17,12 +17,13 @@ import pytest
 from tests import warm
 from tests.compatibility.distributed_pair import DIES, free_port
 from tests.listening import assert_row
+from tests.shared import FORKED
 from torchgraph_explorer import open_run
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.schema import STATISTICS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("two processes")]  # all look at one launch
+pytestmark = [pytest.mark.slow, FORKED]  # all look at one launch
 
 WAYS = {
     "ddp": "DDP",

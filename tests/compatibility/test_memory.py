@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.shared import FORKED
 
 STEPS = 1_250
 MEGABYTES = 1
@@ -36,6 +37,7 @@ with watch(model, backend="record", logdir=sys.argv[1], log_freq=1, verbose=Fals
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the size of the process from /proc")
+@FORKED
 def test_a_thousand_steps_that_are_all_logged_leave_the_process_as_large_as_it_was(tmp_path: Path) -> None:
     from torchgraph_explorer.run import open_run
 

@@ -17,6 +17,7 @@ from tests import warm
 from tests.listening import Listening
 from tests.processes import wait_for
 from tests.record.examples import SESSION
+from tests.shared import FORKED
 from torchgraph_explorer import timeouts, watch
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.schema import Frame, Record
@@ -154,6 +155,7 @@ def test_closing_does_not_wait_for_ever_for_a_sink_that_hangs(monkeypatch: pytes
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_layout_cannot_fail_or_hang_in_the_training_process() -> None:
     """It is made by the viewer, in a process of its own, when somebody looks."""
     script = (

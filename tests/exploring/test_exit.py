@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.shared import FORKED
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +49,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@FORKED
 def test_a_process_ends_in_order_while_links_are_computed(tmp_path: Path, end: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("END", end)
     done = warm.run("-c", program, cwd=tmp_path, frees_all=True)

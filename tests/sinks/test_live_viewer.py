@@ -14,6 +14,7 @@ import pytest
 from tests import warm
 from tests.processes import SECONDS, answers, fetch, python, taken_port, wait_for
 from tests.record.examples import write_small_run
+from tests.shared import FORKED
 from torchgraph_explorer.sinks import live_viewer
 from torchgraph_explorer.sinks.live_viewer import ViewerError, ViewerProcess, start_viewer
 
@@ -179,6 +180,7 @@ def watched(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@FORKED
 def test_watch_says_that_the_port_was_taken(tmp_path: Path) -> None:
     with taken_port() as port:
         said = watched(str(tmp_path), "127.0.0.1", str(port)).stderr
@@ -186,6 +188,7 @@ def test_watch_says_that_the_port_was_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@FORKED
 def test_without_a_viewer_the_training_is_recorded_all_the_same(tmp_path: Path) -> None:
     done = watched(str(tmp_path), "203.0.113.7", "0")
     assert "no live viewer: the server did not start: Cannot listen on host '203.0.113.7'" in done.stderr
@@ -194,6 +197,7 @@ def test_without_a_viewer_the_training_is_recorded_all_the_same(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@FORKED
 def test_watch_says_when_other_machines_can_see_it(tmp_path: Path) -> None:
     said = watched(str(tmp_path), "0.0.0.0", "0").stderr
     assert "Other machines can reach it; whoever has the address with its token can see the runs." in said

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.shared import FORKED
 from torchgraph_explorer import open_run
 
 TRAIN = """
@@ -40,6 +41,7 @@ def train(folder: Path, end: str) -> int:
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_killed_process_keeps_what_had_been_asked_for(tmp_path: Path) -> None:
     wait = "end = time.monotonic() + 30\n        while kept() < 3 and time.monotonic() < end: time.sleep(0.02)"
     assert train(tmp_path, f"{wait}\n        os.kill(os.getpid(), signal.SIGKILL)") != 0
@@ -50,6 +52,7 @@ def test_a_killed_process_keeps_what_had_been_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@FORKED
 def test_an_exception_that_nothing_catches_asks_for_the_latest_steps(tmp_path: Path) -> None:
     assert train(tmp_path, "raise ValueError('odd')") == 1
     model = open_run(tmp_path / "run").model()

@@ -13,10 +13,11 @@ from torch import nn
 
 from tests import warm
 from tests.listening import Listening
+from tests.shared import FORKED
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.training import exit
 
-FORKED = """
+IN_A_CHILD = """
 import multiprocessing, sys
 import torch
 from torchgraph_explorer import watch
@@ -33,8 +34,9 @@ child.join()
 
 
 @pytest.mark.slow
+@FORKED
 def test_what_is_open_in_a_forked_child_is_finished(tmp_path: Path) -> None:
-    warm.run("-c", FORKED, str(tmp_path), frees_all=True).check_returncode()
+    warm.run("-c", IN_A_CHILD, str(tmp_path), frees_all=True).check_returncode()
     model = open_run(tmp_path / "a").model()
     assert (model.steps.tolist(), model.finished is not None) == ([0], True)
 

@@ -16,6 +16,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from tests import warm
 from tests.processes import wait_for
+from tests.shared import FORKED
 from tests.stores import METHODS, Gate, gated_folder, gated_url
 from tests.tables import matrix
 from torchgraph_explorer import open_run, timeouts, watch
@@ -250,6 +251,7 @@ print("trained", time.time(), flush=True)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "when", "watchers"), matrix(["folder", "pipe_file"], ["at watch", "at exit"], [4, 1]))
+@FORKED
 def test_a_process_whose_store_hangs_ends_in_the_stated_time(
     kind: str, when: str, watchers: int, tmp_path: Path
 ) -> None:

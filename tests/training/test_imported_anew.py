@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import warm
+from tests.shared import FORKED
 
 SCRIPT = """
 import sys
@@ -53,6 +54,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
 
 
 @pytest.mark.slow
+@FORKED
 def test_workers_of_a_loader_that_import_the_script_watch_nothing(ran: tuple[list[str], Path]) -> None:
     (told, _), folder = ran
     assert told.count("recording to") == 1
@@ -61,6 +63,7 @@ def test_workers_of_a_loader_that_import_the_script_watch_nothing(ran: tuple[lis
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_process_that_imports_the_script_and_trains_is_told_what_to_do(ran: tuple[list[str], Path]) -> None:
     (_, told), _ = ran
     assert "Call `watch` in the function that trains" in told

@@ -19,6 +19,7 @@ from torch import nn
 from tests import warm
 from tests.compatibility.walk import fingerprint
 from tests.listening import Listening
+from tests.shared import FORKED
 from tests.tables import matrix
 from torchgraph_explorer import OptionError, TorchgraphWarning, open_run, watch
 from torchgraph_explorer.record import segments
@@ -285,6 +286,7 @@ print("trained")
         ["record", "standalone", "tensorboard"],
     ),
 )
+@FORKED
 def test_a_real_process_trains_on(kind: str, backend: str, tmp_path: Path) -> None:
     done = warm.run("-c", REAL, str(tmp_path), kind, backend, frees_all=True)
     assert (done.returncode, done.stdout) == (0, "trained\n"), done.stderr
