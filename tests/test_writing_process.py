@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+from tests.processes import wait_for
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, write
+from tests.shared import FORKED
 from torchgraph_explorer import writing_process
 from torchgraph_explorer.cli.info import _as_text, run_facts
 from torchgraph_explorer.record import model_record
@@ -104,20 +107,18 @@ def test_a_record_says_whose_processes_it_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@FORKED
 def test_a_killed_training_has_stopped_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_record, "QUIET_SECONDS", 0.0)
     code = (
-        "import sys, time, torch; from torchgraph_explorer import watch\n"
+        "import pathlib, sys, time, torch; from torchgraph_explorer import watch\n"
         "model = torch.nn.Linear(2, 2); watcher = watch(model, log_freq=1, logdir=sys.argv[1], run='run', "
         "backend='record', verbose=False)\n"
         "for _ in range(3): model(torch.ones(1, 2)).sum().backward()\n"
-        "time.sleep(1.0); print('ready', flush=True); time.sleep(60)\n"
+        "time.sleep(1.0); pathlib.Path(sys.argv[1], 'ready').touch(); time.sleep(60)\n"
     )
-    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
-        assert training.stdout is not None
-        assert training.stdout.readline() == "ready\n"
+    with warm.started("-c", code, str(tmp_path)):
+        assert wait_for((tmp_path / "ready").exists)
         run = open_run(tmp_path / "run")
         assert not run.model().has_stopped
-        training.kill()
     assert run.model().has_stopped

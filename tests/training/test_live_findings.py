@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from examples import my_rules
+from tests import warm
 from tests.held import children, held
-from tests.processes import python, wait_for
+from tests.processes import wait_for
+from tests.shared import FORKED
 from tests.tables import thinned
 from torchgraph_explorer import Finding, OptionError, TorchgraphWarning, Watcher, open_run, watch
 from torchgraph_explorer.training import finding_process, live_findings
@@ -313,7 +315,7 @@ def test_a_process_that_fails_is_warned_of_once_and_training_goes_on(
 
 
 KILLED = """
-import sys, time, torch
+import pathlib, sys, time, torch
 from torchgraph_explorer import watch
 from torchgraph_explorer.training import live_findings
 live_findings.SECONDS_BEFORE = 0
@@ -322,20 +324,19 @@ watch(model, log_freq=1, backend="record", logdir=sys.argv[1], on_finding=print)
 for step in range(3):
     model(torch.ones(1, 2)).sum().backward()
     time.sleep(0.5)
-print("ready", flush=True)
+pathlib.Path(sys.argv[1], "ready").touch()
 time.sleep(60)
 """
 
 
 @pytest.mark.slow
+@FORKED
 def test_the_process_ends_with_a_training_that_is_killed(tmp_path: Path) -> None:
-    with python("-c", KILLED, str(tmp_path)) as training:
-        assert training.stdout is not None
-        assert training.stdout.readline() == "ready\n"
-        assert wait_for(lambda: len(processes_of(training.pid)) == 1)
-        [looking] = processes_of(training.pid)
-        training.send_signal(signal.SIGKILL)
-        training.wait()
+    with warm.started("-c", KILLED, str(tmp_path)) as training:
+        assert wait_for((tmp_path / "ready").exists)
+        assert wait_for(lambda: len(processes_of(training)) == 1)
+        [looking] = processes_of(training)
+        os.kill(training, signal.SIGKILL)
         assert wait_for(lambda: not Path(f"/proc/{looking}").exists() or is_zombie(looking))
 
 
