@@ -283,21 +283,29 @@ def test_recurrences_that_begin_too_large_are_told(
 
 
 class Attended(nn.Module):
-    """Takes one of the results of attention, over as many places as there are features."""
+    """Takes one of the results of attention, over as many places as there are features; or none."""
 
-    def __init__(self, result: int) -> None:
+    def __init__(self, result: int | None) -> None:
         super().__init__()
         self.attention, self.head = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 3)
         self.result = result
 
     def forward(self, values: Tensor) -> Tensor:
-        found: Tensor = self.head(values + self.attention(values, values, values)[self.result])
+        results = self.attention(values, values, values)
+        found: Tensor = self.head(values if self.result is None else values + results[self.result])
         return found
 
 
-@pytest.mark.parametrize(("result", "expected"), [(0, []), (1, [("no-gradient", "warning", "attention", 0)])])
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (0, []),
+        (1, [("no-gradient", "warning", "attention", 0)]),
+        pytest.param(None, [("no-gradient", "warning", "attention", 0)], id="once, if neither is taken"),
+    ],
+)
 def test_weights_of_attention_that_are_taken_for_values_are_told(
-    result: int, expected: list[tuple[str, str, str, int]], tmp_path: Path
+    result: int | None, expected: list[tuple[str, str, str, int]], tmp_path: Path
 ) -> None:
     model = Attended(result)
     told = kinds(found(tmp_path, model, sgd(model), loss=lambda net: net(torch.randn(4, 8, 8)).square().mean()))

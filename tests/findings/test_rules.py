@@ -211,6 +211,14 @@ def test_saturation_is_counted_from_the_histogram(tmp_path: Path) -> None:
     assert one.evidence["saturated"] == pytest.approx((np.abs(NORMAL * 30) > 3).mean(), abs=0.02)
 
 
+def softmax(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Over 4 classes, as many as the last dimension of the tensors of `chain` has."""
+    rows = values.reshape(-1, 4)
+    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
+    found: npt.NDArray[np.float64] = (powers / powers.sum(axis=1, keepdims=True)).ravel()
+    return found
+
+
 @pytest.mark.parametrize(
     ("squash", "is_told"),
     [
@@ -218,6 +226,8 @@ def test_saturation_is_counted_from_the_histogram(tmp_path: Path) -> None:
         pytest.param(lambda x: 1 / (1 + np.exp(-x)), True, id="sigmoid"),
         pytest.param(lambda x: 0.9 * np.tanh(x), False, id="never near 1"),
         pytest.param(lambda x: np.clip(x, -1.5, 1.5), False, id="beyond 1"),
+        pytest.param(lambda x: 1 / (1 + np.exp(-x[::2])), False, id="not of each element"),
+        pytest.param(softmax, False, id="softmax"),
     ],
 )
 def test_a_function_in_forward_that_saturates_is_told_at_the_layer_before_it(

@@ -284,8 +284,11 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
         parameters[top] = parameters.get(top, 0) + count
     left = _left_by_library(evidence, unused.keys())
     for module, count in parameters.items():
+        attention = module.rpartition(".")[0]
         if _is_of_attention(evidence, module):
-            yield _only_weights_taken(evidence, module.rpartition(".")[0], count)
+            if attention in without:  # its result makes no difference at all, which `no_gradient` says
+                continue
+            yield _only_weights_taken(evidence, attention, count)
             continue
         yield finding(
             evidence,

@@ -15,6 +15,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.loss import is_solved
+from torchgraph_explorer.findings.rules.outputs import is_softmax
 from torchgraph_explorer.findings.rules.rule import finding, held, named, number
 from torchgraph_explorer.schema import Series, TensorInfo
 
@@ -178,9 +179,17 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
         if highest[column] > 1 or lowest[column] < -1:
             continue
         source = functional_source(evidence, column) if peaks[column] > NEAR_BOUND else None
-        if source is not None:
+        if source is not None and _is_of_each_element(evidence, column, source):
             name = "Sigmoid" if lowest[column] >= 0 else "Tanh"
             yield source, FLAT[name], name.lower()
+
+
+def _is_of_each_element(evidence: Evidence, column: int, source: int) -> bool:
+    """Whether one number may have been made of each element of `source`, and no softmax of them, nor a choice."""
+    counts, as_many = (evidence.column("count", one) for one in (column, source))
+    info = evidence.places.tensor(evidence.series[column])
+    is_kept = np.array_equal(counts, as_many, equal_nan=True)
+    return is_kept and info is not None and not is_softmax(evidence, column, info)
 
 
 def constant_output(evidence: Evidence) -> Iterator[Finding]:
