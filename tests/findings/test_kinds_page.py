@@ -187,6 +187,7 @@ THRESHOLDS = [
     ("vanishing-gradient", depth.LEAST_LAYERS, "3"),
     ("vanishing-gradient", depth.LOST, "10⁻⁴"),
     ("vanishing-gradient", depth.LOST_AT_ONCE, "10⁻⁵"),
+    ("vanishing-gradient", depth.LEAST_STEPS, "5"),
     ("dead-units", units.DEAD_SHARE, "98 %"),
     ("dead-units", single_units.DEAD_SHARE, "60 %"),
     ("dead-units", single_units.MANY_DEAD, "75 %"),

@@ -425,3 +425,33 @@ def test_a_divergence_below_zero_is_told(
             optimizer.step()
             watcher.log({name: divergence.item()})
     assert told(list(open_run(tmp_path / "run").model().findings())) == expected
+
+
+# Runs of a few updates
+
+
+class Narrow(nn.Module):
+    """Two layers that hardly count beside a fixed projection at first, and open with the updates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(16, 32), nn.Linear(32, 32), nn.Linear(32, 4)
+        self.gain = nn.Parameter(torch.full((32,), 1e-6))
+        self.register_buffer("fixed", torch.randn(16, 32))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        opened = self.gain * self.second(self.first(inputs).relu())
+        result: Tensor = self.last(inputs @ self.get_buffer("fixed") + opened)
+        return result
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [pytest.param(3, [], id="a few updates"), pytest.param(12, ["first"], id="more updates")],
+)
+def test_a_gradient_that_is_small_for_a_few_updates_is_not_called_lost(
+    steps: int, expected: list[Any], tmp_path: Path
+) -> None:
+    model = Narrow()
+    found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 5e-5)], classified, steps=steps)
+    assert [one.module for one in found if one.kind == "vanishing-gradient"] == expected

@@ -28,6 +28,10 @@ LOST_AT_ONCE = 1e-5
 """As `LOST`, where all lost layers take the same tensors, as those of query and key do. Their gradient is small without
 any fault as long as attention gives all keys the same weight."""
 
+LEAST_STEPS = 5
+"""Fewest updates from the first to the last recorded step with a gradient: in the first few, a layer that lets hardly
+any gradient through may open."""
+
 LEAST_LAYERS = 3
 """Fewest weight matrices of a model that is looked at."""
 
@@ -72,7 +76,7 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
         layers, ratios = [layers[at] for at in unshared], ratios[:, unshared]
     largest = np.nanmax(ratios, axis=1, initial=0)
     rows = np.flatnonzero(largest > 0)
-    if len(rows) < LEAST_ROWS:
+    if len(rows) < LEAST_ROWS or int(evidence.steps[rows[-1]] - evidence.steps[rows[0]]) < LEAST_STEPS:
         return
     is_lost = ratios[rows] < LOST * largest[rows, None]
     lost = next((at for at, steps in enumerate(is_lost.sum(axis=0)) if 2 * steps <= len(rows)), 0)
