@@ -455,3 +455,63 @@ def test_a_gradient_that_is_small_for_a_few_updates_is_not_called_lost(
     model = Narrow()
     found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 5e-5)], classified, steps=steps)
     assert [one.module for one in found if one.kind == "vanishing-gradient"] == expected
+
+
+# Decoders that see the answers
+
+
+class Translator(nn.Module):
+    """torch's transformer, with sources as long as targets."""
+
+    def __init__(self, *, is_masked: bool) -> None:
+        super().__init__()
+        self.sources, self.targets = nn.Embedding(20, 16), nn.Embedding(20, 16)
+        self.body = nn.Transformer(16, 2, 1, 1, 32, 0.0, batch_first=True)
+        self.last, self.is_masked = nn.Linear(16, 20), is_masked
+
+    def forward(self, sources: Tensor, targets: Tensor) -> Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(targets.shape[1]) if self.is_masked else None
+        result: Tensor = self.last(self.body(self.sources(sources), self.targets(targets), tgt_mask=mask))
+        return result
+
+
+def translated(model: nn.Module, _: int) -> Tensor:
+    sources = torch.randint(3, 20, (16, 8))
+    targets = torch.cat([torch.ones(16, 1, dtype=torch.long), sources.flip(1)], 1)
+    return F.cross_entropy(model(sources, targets[:, :-1]).flatten(0, 1), targets[:, 1:].flatten())
+
+
+@pytest.mark.parametrize(
+    ("is_masked", "expected"),
+    [pytest.param(False, ["body.decoder.layers.0.self_attn"], id="no mask"), pytest.param(True, [], id="a mask")],
+)
+def test_a_decoder_that_sees_the_answers_is_told_beside_an_encoder_of_as_many_tokens(
+    *, is_masked: bool, expected: list[str], tmp_path: Path
+) -> None:
+    model = Translator(is_masked=is_masked)
+    found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 1e-3)], translated, steps=12)
+    assert [one.module for one in found if one.kind == "future-visible"] == expected
+
+
+# Normalisations of single elements
+
+
+@pytest.mark.parametrize(
+    ("groups", "size", "expected"),
+    [
+        pytest.param(16, 1, ["3"], id="groups of one channel"),
+        pytest.param(4, 1, [], id="groups of four channels"),
+        pytest.param(16, 2, [], id="channels of four elements"),
+    ],
+)
+def test_groups_of_single_elements_are_told(groups: int, size: int, expected: list[str], tmp_path: Path) -> None:
+    pool = nn.AdaptiveAvgPool2d(size)
+    norm, head = nn.GroupNorm(groups, 16), nn.Linear(16 * size**2, 4)
+    model = nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), pool, norm, nn.Flatten(), head)
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        inputs = torch.randn(16, 1, 8, 8)
+        return F.cross_entropy(model(inputs), inputs[:, 0, 0, :4].argmax(1))
+
+    found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 1e-3)], step, steps=20)
+    assert [one.module for one in found if one.kind == "normalised-alone"] == expected

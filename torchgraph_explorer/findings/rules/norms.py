@@ -45,7 +45,8 @@ def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
     places = evidence.places
     for name in sorted(places.called, key=places.order):
         is_over_features = places.class_of(name) in _OVER_FEATURES
-        if is_over_features and any(value == "(1,)" for _, value in places.modules[name].extra_repr):
+        is_of_one = is_over_features and any(value == "(1,)" for _, value in places.modules[name].extra_repr)
+        if is_of_one or _is_of_one_channel(evidence, name):
             yield finding(
                 evidence,
                 "normalised-alone",
@@ -57,3 +58,12 @@ def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
                 "same whatever comes in, and no gradient comes back.",
                 advice="Normalise over the features before they become one number, or leave it out.",
             )
+
+
+def _is_of_one_channel(evidence: Evidence, name: str) -> bool:
+    """Whether this is a `GroupNorm` with as many groups as channels, and each channel has one element in all calls."""
+    places = evidence.places
+    groups, channels = (places.option(name, option) for option in ("num_groups", "num_channels"))
+    shapes = [call.inputs[0].shape for call in places.calls if call.module == name and call.inputs]
+    is_single = bool(shapes) and all(len(shape) > 1 and all(size == 1 for size in shape[2:]) for shape in shapes)
+    return places.class_of(name) == "GroupNorm" and groups is not None and groups == channels and is_single

@@ -66,9 +66,8 @@ def future_visible(evidence: Evidence) -> Iterator[Finding]:
         others = [other for other in inputs if other.path != tokens.path]
         if tokens.following < ALL or not tokens.length:
             continue
-        if any(other.length in {0, tokens.length} for other in others):
-            continue
-        found = _looks_ahead(evidence, tokens.length)
+        is_clear = not any(other.length in {0, tokens.length} for other in others)
+        found = _looks_ahead(evidence, tokens.length, of_decoder=not is_clear)
         if found is None and not others:
             found = _goes_both_ways(evidence, tokens.length)
         if found is None:
@@ -114,9 +113,16 @@ def _numbers_visible(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _looks_ahead(evidence: Evidence, length: int) -> tuple[str, int] | None:
-    """The first module whose attention over sequences of this length sees later places, and the row of that."""
+def _looks_ahead(evidence: Evidence, length: int, *, of_decoder: bool = False) -> tuple[str, int] | None:
+    """The first module whose attention over sequences of this length sees later places, and the row of that.
+
+    With `of_decoder`, only the attention of torch's decoders to themselves counts: that of an encoder of as many tokens
+    may see all of them, and that to an encoder, too.
+    """
     for row, attention in operations(evidence, "attention"):
+        layer, _, name = attention.module.rpartition(".")
+        if of_decoder and (name != "self_attn" or evidence.places.class_of(layer) != "TransformerDecoderLayer"):
+            continue
         if attention.before == (length, length) and attention.numbers[0] > VISIBLE:
             return attention.module, row
     return None
