@@ -515,3 +515,23 @@ def test_groups_of_single_elements_are_told(groups: int, size: int, expected: li
 
     found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 1e-3)], step, steps=20)
     assert [one.module for one in found if one.kind == "normalised-alone"] == expected
+
+
+# Learning rates of single layers
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        pytest.param((1e-10, 1e-2), [("update-too-small", "0")], id="of most layers"),
+        pytest.param((1e-10, 1e-10), [("update-too-small", None)], id="of all layers"),
+        pytest.param((1e-3, 1e-2), [], id="of none"),
+    ],
+)
+def test_layers_that_hardly_change_beside_others_are_named(
+    rates: tuple[float, float], expected: list[Any], tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+    groups = [{"params": model[:3].parameters(), "lr": rates[0]}, {"params": model[4].parameters(), "lr": rates[1]}]
+    found = watched(tmp_path, model, [torch.optim.Adam(groups)], classified)
+    assert [(one.kind, one.module) for one in found if one.kind == "update-too-small"] == expected

@@ -19,8 +19,8 @@ from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
-from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding
+from torchgraph_explorer.findings.rules.ratios import has_ratio, measured_ratios, trained_matrices
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed
 
 SMALL_RATIO = 5e-6
 """Nothing is learned if the ratio of the norms of update and weight never reaches this."""
@@ -59,6 +59,9 @@ LEAST_STEPS = 30
 
 SEARCHING = "LBFGS"
 """Class of optimizers that search for the length of each update: the first ones may well replace the weights."""
+
+MOVES = 10.0
+"""Least largest update of a matrix, over `SMALL_RATIO`, of a layer that learns beside others that do not."""
 
 WARMING_UP = 100
 """In so many steps, a learning rate that rises may still be too small to change anything."""
@@ -120,17 +123,31 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
     how = "None of the weights changes at all" if is_unchanged or not most else f"Updates are {_size(ratios[rows])}"
+    still = [] if is_unchanged or not most else _still_beside_others(evidence)
+    whole = "The network does not learn."
+    if still:
+        how = f"Updates of {listed(still)} are {_size(ratios[rows])}"
+        whole = "These layers do not learn, while others do: look at the learning rate of their group."
     yield finding(
         evidence,
         "update-too-small",
         "warning",
-        at=None,
+        at=still[0] if still else None,
         rows=rows if is_small else range(len(evidence)),
         numbers={"largest_ratio": most},
-        text=f"{how}, although gradients come back. The network does not learn.",
+        text=f"{how}, although gradients come back. {whole}",
         advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+def _still_beside_others(evidence: Evidence) -> list[str]:
+    """The modules whose matrices hardly change while those of others do, as with learning rates of their own."""
+    columns = [column for column in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, column)]
+    most = {column: float(np.nanmax(evidence.column("mean", column), initial=0)) for column in columns}
+    still = [evidence.series[column].module for column, ratio in most.items() if ratio < SMALL_RATIO]
+    moves = any(ratio > MOVES * SMALL_RATIO for ratio in most.values())
+    return sorted({*still}, key=evidence.places.order) if moves else []
 
 
 def _warms_up(evidence: Evidence) -> bool:
