@@ -53,6 +53,12 @@ def test_scalars_are_grouped_and_say_their_last_value(shown: Viewer) -> None:
     group.click()
     expect(loss).to_have_count(0)
     expect(chart(shown, "tokens")).to_be_visible()
+    other = shown.page.get_by_role("button", name="other 1")
+    expect(other).to_be_visible()
+    below, above = other.bounding_box(), group.bounding_box()
+    assert below is not None
+    assert above is not None
+    assert below["y"] > above["y"]
 
 
 def test_labels_are_lines_of_one_chart_with_a_legend(shown: Viewer) -> None:

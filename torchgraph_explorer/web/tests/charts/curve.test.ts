@@ -173,10 +173,11 @@ test.each([
   [-Infinity, '−∞'],
 ])('all digits of %d are %s', (value, text) => expect(exactNumber(value)).toBe(text));
 
-test('scalars are grouped by prefix, those without one first', () => {
+test('scalars are grouped by prefix, those with a loss first, then those without a prefix', () => {
   expect(scalarGroups(['train/acc', 'lr', 'eval/a/b', 'train/loss', '/odd'])).toEqual([
-    {prefix: '', names: ['lr', '/odd']},
     {prefix: 'train', names: ['train/loss', 'train/acc']},
+    {prefix: '', names: ['lr', '/odd']},
     {prefix: 'eval', names: ['eval/a/b']},
   ]);
+  expect(scalarGroups(['train/acc', 'lr', 'loss']).map(({prefix}) => prefix)).toEqual(['', 'train']);
 });

@@ -45,7 +45,7 @@ export function Scalars({model}: {model: Model}) {
       <Header />
       <div class="panel-body">
         {groups.map((group, i) => (
-          <Group key={group.prefix} group={group} model={model} ends={ends} isOpenAtFirst={!isMany || i === 0} />
+          <Group key={group.prefix} group={group} model={model} ends={ends} isOpenAtFirst={!isMany || i === 0} isFirst={i === 0} />
         ))}
         {names.length === 0 && <p class="panel-note">No scalar was logged.</p>}
         <Notes notes={data.notes} />
@@ -115,20 +115,22 @@ interface GroupProps {
   model: Model;
   ends: ReadonlySignal<Ends>;
   isOpenAtFirst: boolean;
+  isFirst: boolean;
 }
 
-function Group({group: {prefix, names}, model, ends, isOpenAtFirst}: GroupProps) {
+function Group({group: {prefix, names}, model, ends, isOpenAtFirst, isFirst}: GroupProps) {
   const isOpen = useSignal(isOpenAtFirst);
   const id = useId();
   const charts = names.map((name) => <ScalarChart key={name} name={name} model={model} ends={ends} />);
-  if (prefix === '') return <div class="scalars-group">{charts}</div>;
+  if (prefix === '' && isFirst) return <div class="scalars-group">{charts}</div>;
+  const title = prefix === '' ? 'other' : prefix; // else they would seem to be of the group above
   return (
     <section class="panel-section">
       <h3>
         <button type="button" aria-expanded={isOpen.value} aria-controls={id} onClick={() => (isOpen.value = !isOpen.value)}>
           <span class="fold" aria-hidden="true" />
-          <span class="scalars-prefix" title={prefix}>
-            <bdi>{prefix}</bdi>
+          <span class="scalars-prefix" title={title}>
+            <bdi>{title}</bdi>
           </span>
           <span class="panel-count">{names.length}</span>
         </button>
