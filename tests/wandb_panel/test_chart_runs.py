@@ -188,6 +188,15 @@ def test_one_run_has_a_column_for_each_pinned_module_as_before(panel: Panel, run
     assert panel.items("side_by_side")[0]["opacity"] == 0
 
 
+def test_a_tensor_without_a_gradient_says_so_where_its_strip_would_be(panel: Panel, runs: Path) -> None:
+    pinned(panel, chart_of_records(runs / "rate-0"))
+    [said] = [text for text in panel.texts("inside_0") if text["text"] == "none recorded"]
+    assert said["datum"]["path"] == "input[0]"
+    [strip] = [item for item in panel.items("strip_0") if item["datum"]["path"] == "input[0]"]
+    assert said["left"] > strip["right"]
+    assert strip["top"] < said["top"] < said["bottom"] < strip["bottom"]
+
+
 # The x-ray.
 
 

@@ -7,6 +7,7 @@ import math
 from torchgraph_wandb.chart.decoding import float_bits, float_value
 from torchgraph_wandb.chart.strip_images import strip_images
 from torchgraph_wandb.chart.strip_layout import (
+    BOX,
     COLUMN_STRIP_W,
     GAP,
     SECTION,
@@ -284,6 +285,8 @@ def _scrolled(slot: int) -> Spec:
     section = f"datum.top - {SECTION // 2} - scroll_{slot}"
     line = f"datum.top + 7 - scroll_{slot}"
     half: Spec = {"limit": f"{COLUMN_STRIP_W} + 30"}
+    name: Spec = {"limit": f"datum.shape == '' ? column_w - {2 * SIDE} : {half['limit']}"}
+    has_none = "datum.gradients == '' && datum.shape != ''"
     return group(
         f"inside_{slot}",
         text(
@@ -295,7 +298,7 @@ def _scrolled(slot: int) -> Spec:
             opacity="datum.title ? 1 : 0",
             size=11.5,
         ),
-        text("datum.name", data=tensors, x={"value": SIDE}, y=line, size=10.5, ink="soft", **half),
+        text("datum.name", data=tensors, x={"value": SIDE}, y=line, size=10.5, ink="soft", **name),
         text(
             "datum.shape",
             data=tensors,
@@ -307,6 +310,15 @@ def _scrolled(slot: int) -> Spec:
             **half,
         ),
         text(f"datum.title ? ({kind}) : ''", data=tensors, x=strip_x("1"), y=section, size=9.5, ink="faint"),
+        text(
+            f"{has_none} ? 'none recorded' : ''",
+            data=tensors,
+            x=f"{strip_x('1')} + {COLUMN_STRIP_W}/2",
+            y=f"{line} + {TITLE - 7 + BOX / 2}",
+            align={"value": "center"},
+            size=9.5,
+            ink="faint",
+        ),
         *strip_marks(column_area(slot)),
         x={"value": 0},
         y={"value": HEADER - 4},

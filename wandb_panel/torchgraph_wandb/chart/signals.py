@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchgraph_wandb.chart.datasets import COLOUR_CHOICES
-from torchgraph_wandb.chart.vega import OUTSIDE, Spec, derived, listed, on, state, when
+from torchgraph_wandb.chart.vega import FONT, OUTSIDE, Spec, derived, listed, on, state, when
 from torchgraph_wandb.table import FIELDS
 from torchgraph_wandb.text_encoding import ALPHABET, LIST_SEPARATOR
 
@@ -26,7 +26,8 @@ def signals() -> list[Spec]:
 
 
 def _constants() -> list[Spec]:
-    return [{"name": "alphabet", "value": ALPHABET}, derived("colour_names", listed(COLOUR_CHOICES))]
+    constants: list[Spec] = [{"name": "alphabet", "value": ALPHABET}, {"name": "font", "value": FONT}]
+    return [*constants, derived("colour_names", listed(COLOUR_CHOICES))]
 
 
 def _choices() -> list[Spec]:

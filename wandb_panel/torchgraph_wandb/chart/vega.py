@@ -97,7 +97,7 @@ def text(
     content: str, *, data: str = "", name: str = "", size: float | str = 11, ink: str = "ink", **encoding: object
 ) -> Spec:
     """Text marks. `content` is an expression, `size` is in pixels."""
-    settings: Spec = {"font": {"value": FONT}, "fontSize": size, "fill": colour(ink), "baseline": {"value": "middle"}}
+    settings: Spec = {"font": signal("font"), "fontSize": size, "fill": colour(ink), "baseline": {"value": "middle"}}
     return mark("text", data=data, name=name, listens=bool(name), text=content, **{**settings, **encoding})
 
 
