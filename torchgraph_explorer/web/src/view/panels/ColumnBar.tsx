@@ -7,7 +7,7 @@ import {useLayoutEffect} from 'preact/hooks';
 /** Between two columns, in pixels. */
 const GAP_PX = 8;
 /** So much of a column counts as in sight. */
-const IN_SIGHT = 0.5;
+const IN_SIGHT = 0.9;
 
 interface Entry {
   name: string;
@@ -55,7 +55,9 @@ export function ColumnBar({pane}: {pane: RefObject<HTMLDivElement>}): JSX.Elemen
           onClick={() => pane.current && scrollTo(pane.current, columnsOf(pane.current)[at])}
         >
           {colour !== '' && <i style={{background: colour}} aria-hidden="true" />}
-          <bdi>{name}</bdi>
+          <span class="column-name">
+            <bdi>{name}</bdi>
+          </span>
         </button>
       ))}
     </nav>
