@@ -59,27 +59,35 @@ def run(
 
 @contextmanager
 def started(
-    *arguments: str, modules: Sequence[str] = TORCH, cwd: Path = ROOT, env: dict[str, str] | None = None
+    *arguments: str,
+    modules: Sequence[str] = TORCH,
+    cwd: Path = ROOT,
+    env: dict[str, str] | None = None,
+    log: str = os.devnull,
 ) -> Iterator[int]:
-    """The number of a process that does the same, and is killed when the block ends. Meanwhile nothing else is run."""
-    asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "timeout": 200}
-    parent, process = _begin(modules, {**asked, "frees_all": False})
+    """The number of a process that does the same, and is killed when the block ends. `log` takes what it says."""
+    asked = {"arguments": arguments, "cwd": str(cwd), "env": env or dict(os.environ), "log": log, "frees_all": False}
+    parent, process = _begin(modules, asked)
     try:
         yield process
     finally:
         for kill in (os.kill, os.killpg):  # it, and what it has started
             with suppress(ProcessLookupError):
                 kill(process, signal.SIGKILL)
-        _answer(parent)
+        _ask(parent, {"ended": process})
 
 
 def _begin(modules: Sequence[str], asked: dict[str, Any]) -> tuple[subprocess.Popen[str], int]:
     """The process that has the libraries, and the number of the one that it has forked."""
     parent = _parent(tuple(modules))
+    return parent, _ask(parent, asked)
+
+
+def _ask(parent: subprocess.Popen[str], asked: dict[str, Any]) -> Any:
     assert parent.stdin is not None
     parent.stdin.write(json.dumps(asked) + "\n")
     parent.stdin.flush()
-    return parent, _answer(parent)
+    return _answer(parent)
 
 
 def _answer(parent: subprocess.Popen[str]) -> Any:
@@ -104,23 +112,30 @@ def _parent(modules: tuple[str, ...]) -> subprocess.Popen[str]:
 def _serve(modules: Sequence[str]) -> tuple[dict[str, Any], list[int]] | None:
     """Fork for each line of JSON, and answer with the number of the process, and with its outcome when it has ended.
 
-    In the child, return the line and the streams to write to; else nothing, at the end.
+    That of a process with a log is told when somebody asks for it. In the child, return the line and the streams to
+    write to; else nothing, at the end.
     """
     for module in modules:
         import_module(module)
     gc.collect()
     gc.freeze()  # what is collected is written to, and copied for it
     for line in sys.stdin:
-        asked, pipes = json.loads(line), (os.pipe(), os.pipe())
+        asked = json.loads(line)
+        if "ended" in asked:
+            _tell(os.waitstatus_to_exitcode(os.waitpid(asked["ended"], 0)[1]))
+            continue
+        pipes = [] if "log" in asked else [os.pipe(), os.pipe()]
         child = os.fork()
         if not child:
             for to_read, _ in pipes:
                 os.close(to_read)
-            return asked, [to_write for _, to_write in pipes]
+            log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            return asked, [to_write for _, to_write in pipes] or [os.open(asked["log"], log) for _ in range(2)]
+        _tell(child)
         for _, to_write in pipes:
             os.close(to_write)
-        _tell(child)
-        _tell(_outcome(child, [to_read for to_read, _ in pipes], asked["timeout"]))
+        if pipes:
+            _tell(_outcome(child, [to_read for to_read, _ in pipes], asked["timeout"]))
     return None
 
 

@@ -7,11 +7,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
@@ -19,6 +19,7 @@ from urllib.request import urlopen
 
 import numpy as np
 
+from tests import warm
 from tests.processes import wait_for
 
 SECONDS_TO_START = 60.0
@@ -100,10 +101,22 @@ class Board:
         return str(self.log.read())
 
 
-def tensorboard(*arguments: str, before: str = "") -> AbstractContextManager[Board]:
+LOADED = (
+    *("tensorboard.main", "tensorboard.default"),
+    *("tensorboard.data.server_ingester", "tensorboard.backend.application"),
+)
+"""Of TensorBoard, what it imports when it starts."""
+
+
+@contextmanager
+def tensorboard(*arguments: str, before: str = "") -> Iterator[Board]:
     """A TensorBoard which could not import torch. `before` runs first in its process."""
-    script = WITHOUT_TORCH.format(before=before)
-    return running(sys.executable, "-c", script, "--reload_interval=1", *arguments)
+    command = ["-c", WITHOUT_TORCH.format(before=before), "--reload_interval=1", *arguments, "--port=0"]
+    with (
+        tempfile.NamedTemporaryFile("w+") as log,
+        warm.started(*command, modules=LOADED, log=log.name) as process,
+    ):
+        yield _listening(lambda: Path(f"/proc/{process}").exists(), log)
 
 
 @contextmanager
@@ -112,18 +125,18 @@ def running(*command: str) -> Iterator[Board]:
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen([*command, "--port=0"], stdout=log, stderr=log, start_new_session=True)
         try:
-            yield _listening(process, log)
+            yield _listening(lambda: process.poll() is None, log)
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # its data server too
             process.wait()
 
 
-def _listening(process: subprocess.Popen[bytes], log: Any) -> Board:
+def _listening(is_there: Callable[[], bool], log: Any) -> Board:
     """The board, once it answers."""
     address: list[str] = []
 
     def has_said_where() -> bool:
-        assert process.poll() is None, Board("", log).said()
+        assert is_there(), Board("", log).said()
         address[:] = re.findall(r"at (http://\S+)", Board("", log).said())
         return bool(address) and answers(address[0])
 

@@ -16,7 +16,7 @@ from tests.tb_plugin.board import FAST, LOADERS, SLOW, tensorboard
 from tests.tb_plugin.runs import add_scalars, mark, record
 from torchgraph_tensorboard.sink import mark_with
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tab")]  # one process that has TensorBoard
 
 RUNS = 200
 LISTING_SECONDS = 0.2
