@@ -173,6 +173,8 @@ def _free_nothing_at_exit() -> None:
 def _become(asked: dict[str, Any], streams: list[int]) -> None:
     """Do what is asked for, in a session of its own."""
     os.setsid()
+    if "log" in asked and hasattr(libc := ctypes.CDLL(None), "prctl"):  # of Linux
+        libc.prctl(1, signal.SIGKILL)  # it ends with the process that has forked it, and so with the tests
     os.chdir(asked["cwd"])
     for number, stream in enumerate([os.open(os.devnull, os.O_RDONLY), *streams]):
         os.dup2(stream, number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import random
-import resource
 import socket
 import sys
 import threading
@@ -142,14 +141,15 @@ def test_300_idle_and_slow_connections_keep_nobody_waiting(logdir: Path) -> None
                 assert status_of(server.pid, "VmRSS") - before < 500_000, "kB"
 
 
+FEW_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+"""
+"""The server takes half of that."""
+
+
 def test_more_connections_than_there_may_be_close_the_idle_ones(logdir: Path) -> None:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))  # the server takes half of that
-    try:
-        server = ServerProcess(logdir)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    server = ServerProcess(logdir, before=FEW_FILES)
     try:
         with besieged(server.port, each=300, kinds={"idle": KINDS["idle"]}) as idle:
             assert asked(server.port) < GENEROUS
