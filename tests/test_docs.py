@@ -8,10 +8,10 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
@@ -19,7 +19,7 @@ import yaml
 
 from tests import warm
 from tests.documented import GIVEN, blocks, commands, outputs, prose, python_blocks, script_of
-from tests.processes import SECONDS, python, torchgraph
+from tests.processes import SECONDS, torchgraph, wait_for
 from tests.shared import FORKED
 from tests.tables import stood_for
 from tests.test_imports import FILES, ROOMS, SHARED, room_of
@@ -34,6 +34,7 @@ PAGES = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", ROOT / "torchgraph_explore
 MOST_WORDS = 1000
 """Of the README."""
 
+ADDRESS = re.compile(r"(http://\S+)\s")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -162,20 +163,16 @@ def check_command(arguments: list[str], *, folder: Path, environment: dict[str, 
         assert done.returncode == 0, done.stderr
         return
     more = [*SERVING[arguments[0]], "--port", "0"]
-    streams = {"stderr": subprocess.STDOUT, "cwd": folder, "env": environment}
-    with python("-u", *torchgraph(*arguments, *more), **streams) as served:
-        assert served.stdout is not None
-        address = next(re.finditer(r"http://\S+", "".join(until(served.stdout, "http://"))))[0]
-        with build_opener(HTTPCookieProcessor()).open(address, timeout=SECONDS) as answer:  # a token becomes a cookie
-            assert b"<html" in answer.read()
-
-
-def until(lines: Iterable[str], word: str) -> Iterator[str]:
-    """The lines up to the first one that has `word`."""
-    for line in lines:
-        yield line
-        if word in line:
-            return
+    script = f"import sys; sys.stdout.reconfigure(line_buffering=True)\n{torchgraph()[1]}"
+    with NamedTemporaryFile() as file:
+        said = Path(file.name).read_text
+        with warm.started("-c", script, *arguments, *more, cwd=folder, env=environment, log=file.name):
+            assert wait_for(lambda: ADDRESS.search(said()) is not None), said()
+            address = ADDRESS.findall(said())[0]
+            with build_opener(HTTPCookieProcessor()).open(
+                address, timeout=SECONDS
+            ) as answer:  # a token becomes a cookie
+                assert b"<html" in answer.read()
 
 
 @of([page for page in PAGES if page.name != "CHANGELOG.md"])
