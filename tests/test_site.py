@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests import warm
+from tests.shared import FORKED
 from tests.tables import matrix
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 """What a browser fetches by itself."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, FORKED, pytest.mark.timeout(600)]
 
 
 def _build_script() -> ModuleType:
@@ -42,7 +43,7 @@ BUILD = _build_script()
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site without the demo's pages, whose commands have tests of their own."""
     folder = tmp_path_factory.mktemp("site") / "html"
-    done = subprocess.run(BUILD.sphinx(folder), cwd=ROOT, check=False, capture_output=True, text=True)
+    done = warm.run(*BUILD.sphinx(folder)[1:], timeout=500)
     assert (done.returncode, done.stderr) == (0, "")
     for name in BUILD.DEMOS:
         (folder / "_demo").mkdir(exist_ok=True)
