@@ -19,7 +19,8 @@ from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.cli import main
 
 pytestmark = [
-    pytest.mark.slow,  # imports Keras
+    pytest.mark.slow,
+    pytest.mark.xdist_group("keras"),  # one process imports it, which takes seconds
     pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning"),  # of numpy, for Keras
 ]
 

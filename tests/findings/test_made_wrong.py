@@ -1195,6 +1195,7 @@ def test_what_is_left_of_the_model_of_a_library_is_no_warning(
     assert {one.severity for one in told if one.kind in {"no-gradient", "unused-module"}} == severity
 
 
+@pytest.mark.xdist_group("frameworks")  # which has transformers
 def test_windows_of_attention_of_longformer_are_in_order(tmp_path: Path) -> None:
     """The places beside its windows get their own queries and keys, of which little depends at first."""
     transformers = pytest.importorskip("transformers")
@@ -1685,7 +1686,7 @@ def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
         return F.cross_entropy(model(samples), samples[:, :4].argmax(1))
 
     optimizer = torch.optim.AdamW(model.parameters(), 2e-3, weight_decay=decay)
-    told = found(tmp_path, model, optimizer, loss=of_classes, steps=480)
+    told = found(tmp_path, model, optimizer, loss=of_classes, steps=200)
     assert [one.kind for one in told if one.kind == "weight-decay-dominates"] == is_told * ["weight-decay-dominates"]
 
 
