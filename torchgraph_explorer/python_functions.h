@@ -111,7 +111,8 @@ static inline PyObject *type_of(PyObject *object) {
     return type;
 }
 
-/* Takes the first `count` of the objects in the tuple `given`, with references; 0, or -1 with an exception. */
+/* Takes the first `count` of the objects in the tuple `given`, with references; 0, or -1 with an exception. Those that were
+ * taken before are there then, and NULL behind them, if `into` was empty. */
 static inline int take_objects(PyObject **into, PyObject *given, int count) {
     for (int at = 0; at < count; at++) {
         if ((into[at] = PyTuple_GetItem(given, at)) == NULL) return -1;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gc
+import sys
 import warnings
 import weakref
 from collections import Counter
@@ -471,3 +472,14 @@ def test_a_users_hook_in_a_cycle_is_collected_although_ours_was_beside_it(
         model(torch.randn(3, 4))
         gc.collect()
         assert [mark() for mark in marks] == [None] * 12
+
+
+def test_what_cannot_be_made_keeps_nothing_of_what_it_was_given() -> None:
+    made, one = native_calls.makers(), object()
+    if made is None:
+        pytest.skip("calls.c is not built for this system")
+    before = sys.getrefcount(one)
+    for make, more in ((made.calls, (5,)), (made.gradients, ()), (made.parameters, ())):
+        with pytest.raises(IndexError):
+            make((one,), *more)
+    assert sys.getrefcount(one) == before

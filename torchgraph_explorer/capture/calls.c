@@ -1058,14 +1058,12 @@ static PyMethodDef methods[] = {
 static PyObject *functions_of_calls(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self, (void)count;
     Step *step = calloc(1, sizeof *step);
-    if (step == NULL) return PyErr_NoMemory();
+    PyObject *capsule = step == NULL ? PyErr_NoMemory() : PyCapsule_New(step, STEP, free_step), *both = NULL;
+    if (capsule == NULL) return free(step), NULL;
     step->thread = PyThread_get_thread_ident();
     step->most_nodes = PyLong_AsLongLong(arguments[1]);
-    if (PyTuple_Size(arguments[0]) != OBJECTS || take_objects(step->of, arguments[0], OBJECTS) < 0) return PyErr_NoMemory();
-    PyObject *capsule = PyCapsule_New(step, STEP, free_step);
-    if (capsule == NULL) return NULL;
-    PyObject *both = list_of_functions(methods, 2, capsule);
-    Py_DecRef(capsule);
+    if (!PyErr_Occurred() && take_objects(step->of, arguments[0], OBJECTS) == 0) both = list_of_functions(methods, 2, capsule);
+    Py_DecRef(capsule); /* which frees the step, where no function holds it */
     return both;
 }
 
@@ -1073,10 +1071,9 @@ static PyObject *functions_of_calls(PyObject *self, PyObject *const *arguments, 
 static PyObject *function_of_gradients(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self, (void)count;
     Reading *reading = calloc(1, sizeof *reading);
-    if (reading == NULL || take_objects(reading->of, arguments[0], G_OBJECTS) < 0) return PyErr_NoMemory();
-    PyObject *capsule = PyCapsule_New(reading, READING, free_reading);
-    if (capsule == NULL) return NULL;
-    PyObject *made = PyCFunction_NewEx(&methods[2], capsule, NULL);
+    PyObject *capsule = reading == NULL ? PyErr_NoMemory() : PyCapsule_New(reading, READING, free_reading), *made = NULL;
+    if (capsule == NULL) return free(reading), NULL;
+    if (take_objects(reading->of, arguments[0], G_OBJECTS) == 0) made = PyCFunction_NewEx(&methods[2], capsule, NULL);
     Py_DecRef(capsule);
     return made;
 }
@@ -1085,10 +1082,9 @@ static PyObject *function_of_gradients(PyObject *self, PyObject *const *argument
 static PyObject *function_of_parameters(PyObject *self, PyObject *const *arguments, ptrdiff_t count) {
     (void)self, (void)count;
     Gradients *these = calloc(1, sizeof *these);
-    if (these == NULL || take_objects(these->of, arguments[0], P_OBJECTS) < 0) return PyErr_NoMemory();
-    PyObject *capsule = PyCapsule_New(these, GRADIENTS, free_gradients);
-    if (capsule == NULL) return NULL;
-    PyObject *made = PyCFunction_NewEx(&methods[3], capsule, NULL);
+    PyObject *capsule = these == NULL ? PyErr_NoMemory() : PyCapsule_New(these, GRADIENTS, free_gradients), *made = NULL;
+    if (capsule == NULL) return free(these), NULL;
+    if (take_objects(these->of, arguments[0], P_OBJECTS) == 0) made = PyCFunction_NewEx(&methods[3], capsule, NULL);
     Py_DecRef(capsule);
     return made;
 }

@@ -281,12 +281,15 @@ static PyObject *take_measured(PyObject *self, PyObject *const *arguments, ptrdi
 
 static PyObject **objects(Step *step) { return &step->plans; }
 
-static void release(PyObject *capsule) {
-    Step *step = PyCapsule_GetPointer(capsule, STEP);
-    if (step == NULL) return;
+static void free_step(Step *step) {
     drop_later(step);
     for (int at = 0; at < OBJECTS; at++) Py_DecRef(objects(step)[at]);
     free(step);
+}
+
+static void release(PyObject *capsule) {
+    Step *step = PyCapsule_GetPointer(capsule, STEP);
+    if (step != NULL) free_step(step);
 }
 
 enum { OF_A_STEP = 3 };
@@ -310,9 +313,9 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
         objects(step)[at] = arguments[3 + at];
         Py_IncRef(arguments[3 + at]);
     }
-    PyObject *capsule = PyCapsule_New(step, STEP, release);
-    if (capsule == NULL) return NULL;
-    PyObject *made = PyErr_Occurred() ? NULL : list_of_functions(of_a_step, OF_A_STEP, capsule);
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(step, STEP, release);
+    if (capsule == NULL) return free_step(step), NULL;
+    PyObject *made = list_of_functions(of_a_step, OF_A_STEP, capsule);
     Py_DecRef(capsule);
     return made;
 }

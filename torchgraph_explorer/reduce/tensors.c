@@ -401,14 +401,17 @@ static PyObject *units_of(PyObject *self, PyObject *const *arguments, ptrdiff_t 
     return both;
 }
 
-static void release(PyObject *capsule) {
-    Step *step = PyCapsule_GetPointer(capsule, STEP);
-    if (step == NULL) return;
+static void free_step(Step *step) {
     empty(&step->values);
     empty(&step->norms);
     Py_DecRef(step->sampling.positions);
     Py_DecRef(step->sampling.step);
     free(step);
+}
+
+static void release(PyObject *capsule) {
+    Step *step = PyCapsule_GetPointer(capsule, STEP);
+    if (step != NULL) free_step(step);
 }
 
 /* A sample of a parameter, as in `capture/sampled_updates.py`. */
@@ -568,13 +571,10 @@ static PyObject *begin(PyObject *self, PyObject *const *arguments, ptrdiff_t cou
                                 PyLong_AsVoidPtr(arguments[5])};
     step->scale = PyFloat_AsDouble(arguments[4]);
     Py_IncRef(arguments[2]), Py_IncRef(arguments[3]);
-    PyObject *capsule = PyCapsule_New(step, STEP, release);
-    PyObject *all = capsule == NULL ? NULL : list_of_functions(of_a_step, OF_A_STEP, capsule);
-    if (capsule != NULL) Py_DecRef(capsule);
-    if (all != NULL && PyErr_Occurred()) {
-        Py_DecRef(all);
-        all = NULL;
-    }
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(step, STEP, release);
+    if (capsule == NULL) return free_step(step), NULL;
+    PyObject *all = list_of_functions(of_a_step, OF_A_STEP, capsule);
+    Py_DecRef(capsule);
     return all;
 }
 
