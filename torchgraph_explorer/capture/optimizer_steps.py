@@ -90,7 +90,7 @@ class OptimizerSteps:
         self._listeners: dict[OptimizerListener, None] = {}
         self._handles: tuple[Any, ...] = ()
         self._open = _OpenSteps()
-        self._walks = 0
+        self._walks: list[None] = []  # one for each that is going on, in any thread; a sum would not be atomic
 
     def add(self, listener: OptimizerListener) -> None:
         """Call `listener` from now on."""
@@ -156,7 +156,7 @@ class OptimizerSteps:
         self._tell(lambda each: each.after_step(optimizers))
 
     def _tell(self, act: Callable[[OptimizerListener], None]) -> None:
-        self._walks += 1
+        self._walks.append(None)
         try:
             for listener in tuple(self._listeners):
                 try:
@@ -164,7 +164,7 @@ class OptimizerSteps:
                 except Exception as fault:  # one that fails must not keep the others from it
                     listener.fail_at_step(fault)
         finally:
-            self._walks -= 1
+            self._walks.pop()
 
     def _fail(self, fault: Exception) -> None:
         """A fault of ours that is nobody's in particular: nobody is called any more."""
