@@ -55,6 +55,17 @@ def test_nothing_stays_on_the_model(
     assert wait_for(lambda: {*threading.enumerate()} <= before)
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"), [(pipeline, "decisions"), (start, "begin_in"), (start, "Watcher"), (start, "_live_findings")]
+)
+def test_no_folder_of_a_run_stays(owner: Any, name: str, tmp_path: Path, monkeypatch: Patch) -> None:
+    """The next watch would have another name for its own."""
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(OSError, match="Stale"):
+        watch(Digits(), backend="record", logdir=tmp_path / "runs", verbose=False, keep=Keep("*"))
+    assert [*(tmp_path / "runs").iterdir()] == []
+
+
 def test_a_module_that_refuses_hooks_leaves_none_of_those_for_compiled_code(tmp_path: Path) -> None:
     class Refusing(nn.ReLU):
         def register_forward_pre_hook(self, *_: object, **__: object) -> Any:

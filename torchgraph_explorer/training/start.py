@@ -102,11 +102,15 @@ def start(model: nn.Module, settings: Settings, *, target: Target, display: Disp
         request = replace(request, backends=sinks_alone)
     context = destination.context if destination is not None else None
     inbox = FindingInbox(display.on_finding) if display.on_finding is not None else None
-    sinks = [*_sinks(request, context), *request.backends.sinks]
-    looking = _live_findings(request, context, sinks, inbox=inbox) if context is not None else None
-    if looking is not None:
-        sinks.insert(1, looking)  # after the record, which it reads, and before services that are told of findings
-    watcher, begin = _begun(request, destination, sinks, inbox=inbox)
+    with ExitStack() as if_it_fails:
+        if context is not None:
+            if_it_fails.callback(leave_location, context.run_dir)
+        sinks = [*_sinks(request, context), *request.backends.sinks]
+        looking = _live_findings(request, context, sinks, inbox=inbox) if context is not None else None
+        if looking is not None:
+            sinks.insert(1, looking)  # after the record, which it reads, and before services that are told of findings
+        watcher, begin = _begun(request, destination, sinks, inbox=inbox)
+        if_it_fails.pop_all()
     if looking is not None:
         looking.also_tell(watcher.flag_findings)
     exit.add(watcher, block=display.block_at_exit)
@@ -278,7 +282,6 @@ def _opened(backend: str, context: SinkContext) -> Sink | None:
     try:
         return open_sink(backend, context)
     except TorchgraphError:
-        leave_location(context.run_dir)
         raise
     except Exception as fault:
         warn(f"backend={backend!r} cannot be opened ({reason(fault)}). Training goes on, and is recorded.")
