@@ -12,6 +12,7 @@ from torch.amp.grad_scaler import GradScaler
 
 from tests.listening import Listening
 from torchgraph_explorer import watch
+from torchgraph_explorer.capture.facts.first_gradients import first_gradients
 from torchgraph_explorer.schema import TrainingFacts
 
 Loop = Callable[[Any, Callable[..., None]], None]
@@ -234,3 +235,16 @@ def test_a_model_that_is_trained_in_eval_mode_is_recorded() -> None:
 
     facts, _ = recorded(loop)
     assert [one.is_training for one in facts] == [True, True, False, False, False, True, True]
+
+
+def test_first_gradients_are_those_of_ordinary_parameters_of_the_first_group() -> None:
+    class Own(torch.Tensor):
+        """Not ordinary."""
+
+    first, own, late, second = (nn.Parameter(torch.ones(2)) for _ in range(4))
+    odd = torch.ones(2).as_subclass(Own).requires_grad_()
+    for one in (odd, own, late, second):
+        one.grad = torch.ones(2)
+    groups: list[dict[str, Any]] = [{"params": [first, odd, own, late]}, {"params": [second]}]
+    optimizer = torch.optim.SGD(groups, 0.1)
+    assert [(at, one) for at, one, _ in first_gradients(optimizer, 3)] == [(2, own)]

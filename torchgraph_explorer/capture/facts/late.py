@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.facts.first_gradients import first_gradients
 from torchgraph_explorer.capture.facts.names import Named
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.facts.snapshot import version_of
@@ -18,7 +19,9 @@ from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, gradient_o
 from torchgraph_explorer.schema import Operation
 
 MOST_ASKED = 16
-"""How many parameters of an optimizer, the first ones, are searched for one with a gradient that can be held."""
+"""How many parameters of an optimizer, the first ones, are searched for one with a gradient that can be held.
+
+They are more than in `leftover`, since only recorded steps are searched, and a small gradient is rarer."""
 
 MOST_ELEMENTS = 1 << 12
 """Most elements of a gradient that is held and copied."""
@@ -51,11 +54,10 @@ class HeldGradient:
     def hold(self, optimizer: Optimizer) -> None:
         """`optimizer` has just made an update of a recorded step."""
         self._held = None
-        for parameter in optimizer.param_groups[0]["params"][:MOST_ASKED]:
-            gradient = gradient_of(parameter) if type(parameter) in ORDINARY else None
-            if gradient is not None and _can_be_held(gradient):
-                gradient = gradient.detach()
-                self._held = _Held(id(parameter), gradient, version_of(gradient), gradient.clone())
+        for _, parameter, gradient in first_gradients(optimizer, MOST_ASKED):
+            if _can_be_held(gradient):
+                shared = gradient.detach()
+                self._held = _Held(id(parameter), shared, version_of(shared), shared.clone())
                 break
 
     def take(self, parameters: Named) -> _Held | None:

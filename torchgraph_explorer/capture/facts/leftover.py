@@ -11,13 +11,16 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from torchgraph_explorer.capture.facts.first_gradients import first_gradients
 from torchgraph_explorer.capture.facts.names import Named, few, gradients_of
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, gradient_of, has_memory, is_readable, plain
+from torchgraph_explorer.capture.no_dispatch import gradient_of, has_memory, is_readable, plain
 
 MOST_ASKED = 4
-"""How many parameters of an optimizer, the first ones, are searched for one with a gradient after an update."""
+"""How many parameters of an optimizer, the first ones, are searched for one with a gradient after an update.
+
+They are few, since this is done in every step."""
 
 MOST_OPTIMIZERS = 1 << 14
 """Most optimizers that are remembered. A loop may make an optimizer for each parameter."""
@@ -66,11 +69,8 @@ class UpdateWitnesses:
         if len(self._of) > MOST_OPTIMIZERS:  # the loop makes new ones
             self._of.clear()
         for each in optimizers:
-            self._of[id(each)] = None
-            for number, parameter in enumerate(each.param_groups[0]["params"][:MOST_ASKED]):
-                if type(parameter) in ORDINARY and (gradient := gradient_of(parameter)) is not None:
-                    self._of[id(each)] = _Witness(number, _identity(gradient))
-                    break
+            found = next(first_gradients(each, MOST_ASKED), None)
+            self._of[id(each)] = _Witness(found[0], _identity(found[2])) if found is not None else None
 
     def tell(self, optimizer: Optimizer) -> bool | None:
         """Whether the gradient after the last update of `optimizer` is still there; None if no update was seen."""

@@ -20,6 +20,7 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.only_penalised import only_penalised
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed, named
+from torchgraph_explorer.findings.rules.zero_gradients import matrices_by_zero_gradient
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
 LEAST_UNCHANGED = 4
@@ -208,13 +209,8 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
     Where the gradient vanishes on its way to the first layers, that rule reports it.
     """
     flags: dict[tuple[str, str], list[bool]] = {}
-    for column in evidence.of_kind("grad", "param"):
-        series = evidence.series[column]
-        info = evidence.places.tensor(series)
-        norms = evidence.column("l2_norm", column)
-        norms = norms[np.isfinite(norms)]
-        if dimensions(info) > 1 and info is not None and info.requires_grad and len(norms) >= LEAST_UNCHANGED:
-            flags.setdefault((series.module, _layer(evidence, series)), []).append(not norms.any())
+    for series, is_zero_always in matrices_by_zero_gradient(evidence, least=LEAST_UNCHANGED):
+        flags.setdefault((series.module, _layer(evidence, series)), []).append(is_zero_always)
     is_zero = {layer: all(are_zero) for layer, are_zero in flags.items()}
     if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
         return

@@ -12,11 +12,11 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import Flags, finding, named
+from torchgraph_explorer.findings.rules.zero_gradients import matrices_by_zero_gradient
 
 LEAST_STEPS = 4
 """Fewest recorded steps with a gradient of zero."""
@@ -90,12 +90,8 @@ def _single_score(evidence: Evidence) -> Iterator[Finding]:
 def _without_slope(evidence: Evidence) -> list[str]:
     """The called modules whose matrices have a gradient of zeros at each recorded step."""
     found: dict[str, bool] = {}
-    for column in evidence.of_kind("grad", "param"):
-        one, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
-        norms = evidence.column("l2_norm", column)
-        norms = norms[np.isfinite(norms)]
-        if dimensions(info) > 1 and len(norms) >= LEAST_STEPS:
-            found[one.module] = found.get(one.module, True) and not norms.any()
+    for series, is_zero in matrices_by_zero_gradient(evidence, least=LEAST_STEPS):
+        found[series.module] = found.get(series.module, True) and is_zero
     return [module for module, is_zero in found.items() if is_zero and module in evidence.places.called]
 
 
