@@ -25,6 +25,7 @@ PARTS = (
     "gpu",
     "findings",
     "live_findings",
+    "architectures",
     "compare",
     "compared_runs",
     "peers",

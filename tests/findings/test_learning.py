@@ -104,6 +104,23 @@ def test_gradients_that_differ_from_pass_to_pass_are_told_unless_the_errors_are_
     assert kinds(tmp_path, gradient=lambda step: at_output(step) ** 3, at_output=at_output) == expected
 
 
+@pytest.mark.parametrize(
+    ("every", "loss", "expected"),
+    [
+        pytest.param(4, FALLING, [], id="single ones to the end, and the loss falls"),
+        pytest.param(1, FALLING, ["exploding-gradient"], id="all to the end"),
+        pytest.param(4, FLAT, ["exploding-gradient"], id="single ones, and the loss stays"),
+    ],
+)
+def test_single_large_gradients_of_a_training_that_learns_are_not_told(
+    every: int, loss: Sequence[float], expected: list[str], tmp_path: Path
+) -> None:
+    def gradient(step: int) -> float:
+        return 50.0 if step > 20 and step % every == 0 else 0.1
+
+    assert kinds(tmp_path, gradient=gradient, loss=loss) == expected
+
+
 def test_a_gradient_that_only_falls_has_not_grown(tmp_path: Path) -> None:
     assert kinds(tmp_path, gradient=lambda step: 200.0 if step < 2 else 0.5) == []
 

@@ -253,6 +253,17 @@ def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("values", "severity", "said"), [(60, "info", "so far"), (200, "warning", "does not learn")])
+def test_a_loss_that_has_not_fallen_yet_is_no_warning_in_the_first_200_updates(
+    values: int, severity: str, said: str, tmp_path: Path
+) -> None:
+    frames = [{("fc1", "output", "output", "value"): [1.0, 2.0 + step / 100]} for step in range(values)]
+    (one,) = trained(tmp_path, {"loss": PLATEAU[:values].tolist()}, frames).findings()
+    assert (one.kind, one.severity) == ("loss-not-falling", severity)
+    assert said in one.text
+
+
+@pytest.mark.slow
 def test_a_benchmark_also_judges_a_run_as_if_nothing_had_been_logged(tmp_path: Path) -> None:
     assert kinds(trained(tmp_path, {"loss": PLATEAU.tolist()})) == ["loss-not-falling"]
     assert kinds(open_run(tmp_path)._model(Unlogged, None)) == []

@@ -65,7 +65,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     base, held = float(_least_before(total, early)[early].min()), float(np.median(weights[early]))
     is_large = (total > GRADIENT_GROWTH * _least_before(total, early)) & (total > GRADIENT_TO_WEIGHTS * held)
     if learns(evidence):
-        is_large &= bool(is_large[-max(LEAST_ROWS, len(rows) // 10) :].any())  # what has passed did no harm
+        is_large &= bool(np.median(is_large[-max(LEAST_ROWS, len(rows) // 10) :]) > 0)  # what has passed did no harm
     else:
         is_large |= total > GRADIENT_BEYOND_WEIGHTS * held
     found = np.flatnonzero(is_large)

@@ -25,6 +25,9 @@ FELL, SURE = 0.05, 3.0
 """A loss has fallen if its mean over the second half is below that of its beginning by this share of the latter, and by
 so many standard errors."""
 
+SURELY_NOT = 200
+"""Updates from which on a loss that does not fall is a warning: many networks learn next to nothing for a hundred."""
+
 SETTLED = 0.2
 """Share of the values, at the beginning, in which a network may only learn how frequent the answers are."""
 
@@ -121,15 +124,16 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
     if loss is None or not (is_flat(loss) or chance) or not _has_moved(evidence):  # what is too slow is told as such
         return
     values, knows = loss.values, _knows_answers(evidence, loss)
+    is_early = loss.steps[-1] - loss.steps[0] + 1 < SURELY_NOT
     first, late = float(values[: _windows(loss)[-1]].mean()), float(values[len(values) // 2 :].mean())
     yield _report(
         loss,
         "loss-not-falling",
-        "info" if knows else "warning",
+        "info" if knows or is_early else "warning",
         since=0,
         numbers={"first": first, "last": late, "noise": loss.noise, "values": len(values)},
         text=f"`{quoted(loss.name)}` is {first:.4g} at first and {late:.4g} over the second half of {len(values)} "
-        f"values: the network does not learn.{_KNOWS if knows else ''}"
+        f"values: the network {'has not learned so far' if is_early else 'does not learn'}.{_KNOWS if knows else ''}"
         f"{f' {chance:.4g} is the loss of the same answer for all samples, with equal logits.' if chance else ''}",
         advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
         "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
