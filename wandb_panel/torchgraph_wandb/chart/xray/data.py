@@ -211,7 +211,7 @@ def _shown() -> list[Spec]:
             f"datum.inside_count > 0 && !({is_closed}) && "
             f"(datum.depth < xray_depth || indexof(xray_opened, {own}) >= 0)",
         ),
-        {"type": "window", "ops": ["row_number"], "as": ["number"]},
+        {"type": "window", "sort": {"field": "latest"}, "ops": ["row_number"], "as": ["number"]},
         formula("place", "datum.number - 1"),
     ]
 
@@ -287,6 +287,7 @@ def _marks() -> list[Spec]:
         names.append(f"place_{level}")
     places = " : ".join(f"isNumber(datum.{name}) ? datum.{name}" for name in names)
     return [
+        keep("datum.part != 'head'"),
         {
             "type": "lookup",
             "from": "xray_runs",
