@@ -19,6 +19,7 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_wandb import snapshot_process
 from torchgraph_wandb import xray_data as chart_xray
 from torchgraph_wandb.chart.themes import LIGHT
+from torchgraph_wandb.equal_findings import span, together
 from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
 from torchgraph_wandb.xray_data import curve, xray_data
 from torchgraph_wandb.xray_rows import nested
@@ -270,6 +271,22 @@ def test_a_gradient_of_zero_is_grey_and_not_the_smallest(panel: Panel, runs: Pat
     assert "zero" in [text["text"] for text in panel.texts("xray")]
 
 
+def test_what_is_unfolded_stands_below_its_module(panel: Panel, runs: Path) -> None:
+    panel.show(chart_of_records(runs / "spoilt"), vega=6)
+    before = in_order(panel)
+    for _ in range(2):  # fold it, and unfold it
+        [label] = [item for item in panel.items("xray_label") if item["datum"]["module"] == "blocks.0"]
+        panel.page.mouse.click(label["right"] - 2, (label["top"] + label["bottom"]) / 2)
+        panel.settle()
+    assert in_order(panel) == before
+
+
+def in_order(panel: Panel) -> list[str]:
+    """The modules of the x-ray from the top down."""
+    places = zip(panel.data("xray_shown", "place"), panel.data("xray_shown", "module"), strict=True)
+    return [module for _, module in sorted(places)]
+
+
 def test_runs_share_rows_and_colours_and_what_a_run_lacks_stays_empty(panel: Panel, runs: Path) -> None:
     panel.show(chart_of_records(runs / "rate-0", runs / "deeper"), vega=6)
     modules = panel.data("xray_shown", "module")
@@ -445,6 +462,59 @@ def test_sixty_findings_are_listed_and_one_leads_to_its_place(
         ["blocks.1.inner#0"],
     ]
     assert not panel.signal("findings_open")
+
+
+def unused(*modules: str) -> list[Finding]:
+    text = "`{0}` is never called at a recorded step."
+    return [Finding(kind="unused-module", module=module, step=2, text=text.format(module)) for module in modules]
+
+
+def test_findings_that_say_the_same_are_one_row_which_opens(
+    panel: Panel, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [*unused("blocks.0.act", "blocks.1.act", "blocks.2.act"), *unused("head")]
+    monkeypatch.setattr(snapshot_process, "judge", lambda _: told)
+    panel.show(chart_of_records(runs / "deeper"), vega=6)
+    marks = len(panel.items("xray_mark"))
+    assert panel.signal("finding_count") == 4
+    panel.press("findings_button")
+    assert listed(panel) == [("unused-module: 3 modules", "blocks.0–2.act"), ("unused-module", "head")]
+    click_row(panel, 0)
+    assert [place for _, place in listed(panel)] == ["blocks.0–2.act", *(one.module for one in told)]
+    assert (panel.signal("chosen_step"), panel.signal("findings_open"), len(panel.items("xray_mark"))) == (
+        -1,
+        True,
+        marks,
+    )
+    click_row(panel, 2)
+    assert (panel.signal("found"), panel.signal("chosen_step")) == ("blocks.1.act#0", 2)
+    assert not panel.signal("findings_open")
+
+
+def listed(panel: Panel) -> list[tuple[str, str]]:
+    rows = sorted(panel.items("finding_row"), key=lambda row: float(row["top"]))
+    return [(row["datum"]["kind"], row["datum"]["place"]) for row in rows]
+
+
+def click_row(panel: Panel, number: int) -> None:
+    row = sorted(panel.items("finding_row"), key=lambda row: float(row["top"]))[number]
+    panel.page.mouse.click(row["left"] + 60, row["top"] + 8)
+    panel.settle()
+
+
+@pytest.mark.parametrize(
+    ("modules", "places"),
+    [
+        (["a", "b", "c"], ["a … c"]),
+        (["blocks.0.fc", "blocks.1.fc", "blocks.11.fc"], ["blocks.0–11.fc"]),
+        (["a", "b", "c", "x.1", "x.2", "x.3"], ["a … c", "x.1–3"]),
+        (["a", "b"], ["a … a", "b … b"]),
+        (["a", "x.y", "b.c.d"], ["a … a", "x.y … x.y", "b.c.d … b.c.d"]),
+    ],
+)
+def test_neighbours_that_say_the_same_stand_together(modules: list[str], places: list[str]) -> None:
+    found = [span([str(one.module) for one in some]) for some in together(unused(*modules))]
+    assert found == places
 
 
 def test_the_line_above_counts_findings_and_is_red_for_errors(

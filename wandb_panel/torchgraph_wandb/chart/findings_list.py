@@ -51,13 +51,15 @@ _SAID = (
 
 def finding_signals() -> list[Spec]:
     """The list, and what the line above the graph says."""
-    kinds = "length(data('findings_of_run'))"
+    rows = "length(data('findings_of_run'))"
+    group = "'\\n' + datum.group + '\\n'"
+    unfolded = f"replace(findings_unfolded, {group}, '\\n')"
     wheeled = (
         f"findings_open && x() < findings_w && y() > top ? "
-        f"clamp(findings_top + (event.deltaY > 0 ? 2 : -2), 0, max(0, {kinds} - 2)) : findings_top"
+        f"clamp(findings_top + (event.deltaY > 0 ? 2 : -2), 0, max(0, {rows} - 2)) : findings_top"
     )
     return [
-        derived("finding_count", kinds),
+        derived("finding_count", "length(data('told_of_run'))"),
         derived("error_count", "length(data('errors_of_run'))"),
         derived("warning_count", "length(data('warnings_of_run'))"),
         derived(
@@ -70,8 +72,20 @@ def finding_signals() -> list[Spec]:
             "findings_open",
             "false",
             on("@findings_banner:click, @findings_button:click", "!findings_open"),
-            on(f"@finding_row:click, @find:click, {OUTSIDE}", "false"),
+            on("@finding_row:click", "datum.part == 'head'"),
+            on(f"@find:click, {OUTSIDE}", "false"),
             on("window:keydown", "event.key == 'Escape' ? false : findings_open"),
+        ),
+        # The groups of findings that say the same whose members are shown, each between line feeds.
+        state(
+            "findings_unfolded",
+            "'\\n'",
+            on(
+                "@finding_row:click",
+                f"datum.part != 'head' ? findings_unfolded : indexof(findings_unfolded, {group}) >= 0 ? {unfolded} : "
+                "findings_unfolded + datum.group + '\\n'",
+            ),
+            when("run", "'\\n'"),
         ),
         derived("findings_w", "min(430, width)"),
         derived("findings_rows", f"findings_open ? max(1, floor((stage_h - {HEAD + 4})/{ROW})) : 0"),
@@ -87,11 +101,15 @@ def finding_data() -> list[Spec]:
             "findings_of_run",
             "all_findings",
             keep("datum.run == run && datum.kind != ''"),
-            {"type": "window", "ops": ["row_number"], "as": ["number"]},
+            {"type": "window", "ops": ["row_number"], "as": ["order"]},
+            formula("is_unfolded", "indexof(findings_unfolded, '\\n' + datum.group + '\\n') >= 0"),
+            keep("datum.part != 'member' || datum.is_unfolded"),
+            {"type": "window", "sort": {"field": "order"}, "ops": ["row_number"], "as": ["number"]},
             formula("tip_lines", f"split(datum.lines, '{LIST_SEPARATOR}')"),
         ),
-        dataset("errors_of_run", "findings_of_run", keep("datum.severity == 'error'")),
-        dataset("warnings_of_run", "findings_of_run", keep("datum.severity == 'warning'")),
+        dataset("told_of_run", "all_findings", keep("datum.run == run && datum.kind != '' && datum.part != 'head'")),
+        dataset("errors_of_run", "told_of_run", keep("datum.severity == 'error'")),
+        dataset("warnings_of_run", "told_of_run", keep("datum.severity == 'warning'")),
         dataset(
             "findings_listed",
             "findings_of_run",
@@ -103,8 +121,10 @@ def finding_data() -> list[Spec]:
 def findings_list() -> Spec:
     """The list: root causes, and indented below each what follows from it. A click goes to the node and the step."""
     y = f"{HEAD} + (datum.number - findings_top - 1)*{ROW}"
-    left = f"(10 + {INDENT}*toNumber(datum.level))"
-    span = "(findings_top + 1) + '–' + min(finding_count, findings_top + findings_rows) + ' of ' + finding_count"
+    left = f"(10 + {INDENT}*(toNumber(datum.level) + (datum.part == 'member' ? 1 : 0)))"
+    rows = "length(data('findings_of_run'))"
+    span = f"(findings_top + 1) + '–' + min({rows}, findings_top + findings_rows) + ' of ' + {rows}"
+    fold = "(datum.part == 'head' ? (datum.is_unfolded ? '▾ ' : '▸ ') : '')"
     return group(
         "findings_list",
         text(
@@ -138,7 +158,7 @@ def findings_list() -> Spec:
             fill=SEVERITY_COLOUR,
         ),
         text(
-            "datum.kind + (datum.place == 'the whole run' ? '' : '  at ' + datum.place)",
+            f"{fold} + datum.kind + (datum.place == 'the whole run' ? '' : '  at ' + datum.place)",
             data="findings_listed",
             x=f"{left} + 16",
             y=f"{y} + 11",

@@ -124,7 +124,7 @@ def _steps() -> list[Spec]:
             on("@time:mousedown", pointed),
             on("[@time:mousedown, window:mouseup] > window:mousemove", pointed),
             on("@nonfinite_banner:click", "toNumber(first_nonfinite[1])"),
-            on("@finding_row:click, @xray_mark:click", "toNumber(datum.step)"),
+            on("@finding_row:click, @xray_mark:click", "datum.part == 'head' ? chosen_step : toNumber(datum.step)"),
             on("@xray_cells:click", "toNumber(xray_at.first)"),
             *(on(f"@strip_{name}:click", "toNumber(strip_tip.said)") for name in (*range(SLOTS), "runs")),
         ),
