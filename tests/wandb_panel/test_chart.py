@@ -89,6 +89,17 @@ def test_typing_narrows_the_list_and_a_click_jumps(chart: Chart, panel: Panel) -
     assert (panel.signal("here"), panel.signal("found")) == ("blocks.1#0", "blocks.1.outer#0")
 
 
+def test_a_search_that_is_deleted_leaves_the_list_in_its_order(chart: Chart, panel: Panel) -> None:
+    panel.show(chart, vega=5)
+    panel.press("find")
+    before = dict(zip(panel.data("listed", "key"), panel.data("listed", "place"), strict=True))
+    panel.page.keyboard.type("outer")
+    for _ in "outer":
+        panel.page.keyboard.press("Backspace")
+    panel.settle()
+    assert dict(zip(panel.data("listed", "key"), panel.data("listed", "place"), strict=True)) == before
+
+
 def test_nodes_are_coloured_by_a_statistic(chart: Chart, panel: Panel) -> None:
     panel.show(chart, vega=5)
     assert all(map(math.isnan, panel.data("here_nodes", "shade")))

@@ -225,8 +225,14 @@ def _modules() -> list[Spec]:
     title = "datum.key == '#0' ? datum.label : replace(datum.key, regexp('#[0-9]+$'), '')"
     return [
         keep("datum.key == datum.owner"),
+        {"type": "window", "ops": ["row_number"], "as": ["order"]},
         keep(f"query == '' || indexof({searched}, lower(query)) >= 0"),
-        {"type": "window", "ops": ["row_number"], "as": ["place"]},
+        {
+            "type": "window",
+            "sort": {"field": "order"},
+            "ops": ["row_number"],
+            "as": ["place"],
+        },  # also of what comes back
         formula("is_nonfinite", f"{flag_at('datum.marks', 'shown')} > 0"),
         formula("title", f"(datum.is_nonfinite ? '✕ ' : '') + ({title})"),
     ]
