@@ -705,6 +705,54 @@ def test_modules_that_are_run_by_their_forward_are_named() -> None:
     assert recorded == {"", "block", "block.inner.0", "block.inner.1", "block.last"}
 
 
+class OwnCall(nn.Module):
+    """Calls its `forward` itself, as the modules of GPyTorch do."""
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        return self.forward(*inputs)
+
+
+class Process(OwnCall):
+    """A deep kernel: a network, whose features a mean and a kernel take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features, self.kernel = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), OwnCall()
+        self.scale = nn.Parameter(torch.ones(()))
+        setattr(self.kernel, "forward", lambda x: self.scale * x @ x.T)  # noqa: B010  # mypy allows no other
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.kernel(self.features(x))
+        return result
+
+
+class Base(Process):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("make", [Process, Base])
+def test_a_model_that_calls_its_forward_itself_is_named_where_modules_in_it_are_recorded(
+    make: Callable[[], nn.Module],
+) -> None:
+    model, heard = make(), Listening()
+    optimizer = sgd(model)
+
+    def train() -> None:
+        with watch(model, backend=heard, log_freq=1, verbose=False):
+            for _ in range(3):
+                loss_of(model).backward()
+                optimizer.step()
+
+    caller = "OwnCall.__call__" if sys.version_info >= (3, 11) else "__call__"
+    named = rf"{make.__name__}.forward\(\), called in {caller}, so .* with a __call__ of their own \(as in GPyTorch\)"
+    with pytest.warns(TorchgraphWarning, match=named) as said:
+        train()
+    assert len(said) == 1
+    recorded = {key[0] for key in heard.recorded() if key[2] == "output"}
+    assert recorded == {"features", "features.0", "features.1"}
+
+
 class Around(nn.Module):
     """Has a layer whose `forward` is called from another function of that name, as by fairscale's checkpoint."""
 

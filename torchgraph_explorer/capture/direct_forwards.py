@@ -16,6 +16,9 @@ DECORATORS = ("torch.amp.", "torch.utils._contextlib")
 """Modules of torch that have the functions that `torch.autocast()` and `torch.no_grad()` put around others."""
 
 
+_OWN_CALL = " Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen."
+
+
 class DirectForwards:
     """The modules that were run so within calls of a step that is traced, each with the function that did it."""
 
@@ -46,6 +49,20 @@ class DirectForwards:
             if found not in {"", name}:
                 self._found.setdefault(found, _name_of(_caller_of(each)))
 
+    def look_around(self, call: Any) -> None:
+        """Look among the functions around `call`, the frame of torch's call of the first module of a pass.
+
+        Hooks have seen no call around it, where a class has a `__call__` of its own that calls `forward`. Of a loop
+        that calls `forward` itself nothing is said: it may do so where there is nothing else to see.
+        """
+        frame = call.f_back
+        while frame is not None:
+            module = _self_of(frame) if frame.f_code.co_name == "__call__" else None
+            # Torch's own classes that have one, as that of a compiled model, go on to call hooks.
+            if id(module) in self._names and not str(frame.f_globals.get("__name__")).startswith("torch."):
+                self._found.setdefault(self._names[id(module)] or type(module).__name__, _name_of(frame))
+            frame = frame.f_back
+
     def sentence(self) -> str | None:
         """What is not recorded for that reason, and what to do; None if nothing was found."""
         if not self._found:
@@ -55,6 +72,7 @@ class DirectForwards:
         return (
             f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}, so inputs and outputs of these calls are "
             f"not recorded. Call a module as layer(x), not as layer.forward(x)."
+            f"{_OWN_CALL if any(caller.endswith('__call__') for caller in self._found.values()) else ''}"
         )
 
 

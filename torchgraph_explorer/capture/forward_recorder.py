@@ -252,6 +252,8 @@ class ForwardRecorder:
         self._exception_before = sys.exc_info()[1]
         self._modes.enter(frame)
         self._modules.entered(name)
+        if name and self._tracing is not None:
+            self._direct.look_around(frame)
         if torch.is_grad_enabled():
             self._trained.add(len(self.calls.done))
         return True
