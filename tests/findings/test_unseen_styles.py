@@ -133,7 +133,7 @@ def test_a_cross_entropy_within_the_model_that_stays_at_chance_is_told(
     step: Step, expected: list[Any], tmp_path: Path
 ) -> None:
     model = WithLoss(4)
-    assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], step, steps=100)) == expected
+    assert told(watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], step, steps=200)) == expected
 
 
 # Losses that begin far above that of a guess
@@ -535,3 +535,30 @@ def test_layers_that_hardly_change_beside_others_are_named(
     groups = [{"params": model[:3].parameters(), "lr": rates[0]}, {"params": model[4].parameters(), "lr": rates[1]}]
     found = watched(tmp_path, model, [torch.optim.Adam(groups)], classified)
     assert [(one.kind, one.module) for one in found if one.kind == "update-too-small"] == expected
+
+
+class Tags(nn.Module):
+    """Sums many embeddings of which all inputs take the same row, as where a text has no tags, and one that is used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags = nn.ModuleList([nn.Embedding(256, 16) for _ in range(8)])
+        self.never_called, self.body, self.last = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, values: Tensor) -> Tensor:
+        none = torch.full((len(values),), 2)
+        tags = torch.stack([tag(none) for tag in self.tags]).sum(0)
+        result: Tensor = self.last(torch.relu(self.body(values + tags)))
+        return result
+
+
+def guessed(model: nn.Module) -> Tensor:
+    """A loss that cannot fall: the labels do not depend on the inputs."""
+    return F.cross_entropy(0.1 * model(torch.randn(32, 16)), torch.randint(0, 4, (32,)))
+
+
+def test_rows_of_embeddings_that_do_not_come_are_no_small_updates(tmp_path: Path) -> None:
+    model = Tags()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    found = watched(tmp_path, model, [optimizer], lambda net, _: guessed(net))
+    assert "update-too-small" not in {one.kind for one in found}

@@ -12,16 +12,16 @@ from torchgraph_explorer.findings.places import dimensions
 def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
     """The ratio of update to weight in the median of all weight matrices, `[steps]`; NaN where it is not known.
 
-    Matrices that begin at zero, as those of adapters, are left out: their first updates are as large as they are. At
-    steps at which some matrices change, those that do not change, as those of an expert without samples, are left out.
+    Matrices that begin at zero, as those of adapters, are left out: their first updates are as large as they are. So
+    are embeddings, if there are other matrices: most of their rows may be of tokens that do not come. At steps at which
+    some matrices change, those that do not change, as those of an expert without samples, are left out.
 
     Args:
         evidence: What was recorded.
         of_first_norm: Divide by the norm that a matrix had at first if it has less now. Any update is large beside one
             that decays to nothing, or has a single element that changes its sign.
     """
-    columns = [column for column in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, column)]
-    ratios = evidence.matrix("mean")[:, columns].astype(np.float64)
+    ratios = evidence.matrix("mean")[:, columns := measured_matrices(evidence)].astype(np.float64)
     if of_first_norm:
         ratios *= _shares_left(evidence, columns)
     ratios[~np.isfinite(ratios)] = np.nan
@@ -30,6 +30,13 @@ def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.N
     is_known = np.isfinite(ratios).any(axis=1)
     found[is_known] = np.nanmedian(ratios[is_known], axis=1)
     return found
+
+
+def measured_matrices(evidence: Evidence) -> list[int]:
+    """The columns of the ratios that tell how far a network moves: of embeddings only if there are no others."""
+    columns = [column for column in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, column)]
+    classes = {column: evidence.places.class_of(evidence.series[column].module) for column in columns}
+    return [column for column in columns if "Embedding" not in classes[column]] or columns
 
 
 def _shares_left(evidence: Evidence, columns: list[int]) -> npt.NDArray[np.float64]:

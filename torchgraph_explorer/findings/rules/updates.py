@@ -19,8 +19,9 @@ from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
-from torchgraph_explorer.findings.rules.ratios import has_ratio, measured_ratios, trained_matrices
+from torchgraph_explorer.findings.rules.ratios import measured_matrices, measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed
+from torchgraph_explorer.schema import Series
 
 SMALL_RATIO = 5e-6
 """Nothing is learned if the ratio of the norms of update and weight never reaches this."""
@@ -143,11 +144,18 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
 
 def _still_beside_others(evidence: Evidence) -> list[str]:
     """The modules whose matrices hardly change while those of others do, as with learning rates of their own."""
-    columns = [column for column in evidence.of_kind("update_ratio", "param") if has_ratio(evidence, column)]
+    columns = measured_matrices(evidence)
     most = {column: float(np.nanmax(evidence.column("mean", column), initial=0)) for column in columns}
-    still = [evidence.series[column].module for column, ratio in most.items() if ratio < SMALL_RATIO]
+    series = (evidence.series[column] for column, ratio in most.items() if ratio < SMALL_RATIO)
+    still = [one.module for one in series if _gets_gradient(evidence, one)]
     moves = any(ratio > MOVES * SMALL_RATIO for ratio in most.values())
     return sorted({*still}, key=evidence.places.order) if moves else []
+
+
+def _gets_gradient(evidence: Evidence, ratio: Series) -> bool:
+    """Whether the parameter of an update's `ratio` got a gradient that was not zero."""
+    gradient = evidence.find(ratio.module, ratio.call, ratio.role, ratio.path, "grad")
+    return gradient is not None and bool(np.nanmax(evidence.column("l2_norm", gradient), initial=0) > 0)
 
 
 def _warms_up(evidence: Evidence) -> bool:
