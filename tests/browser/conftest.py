@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSi
 
 from tests.browser import runs
 from tests.browser.page import SECONDS_TO_SHOW, Viewer
-from tests.browser.servers import ServerProcess
+from tests.browser.servers import ForkedServer, ServerProcess
 from tests.shared import once, shared_folder
 
 HERE = Path(__file__).parent
@@ -151,7 +151,7 @@ def own_server(own_logdir: Path) -> Iterator[ServerProcess]:
 
 def serving(logdir: Path) -> Iterator[ServerProcess]:
     """A server until the fixture ends."""
-    process = ServerProcess(logdir)
+    process = ForkedServer(logdir)
     try:
         yield process
     finally:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.servers import ServerProcess
+from tests.browser.servers import ForkedServer
 from tests.processes import SECONDS, wait_for
 from tests.record.long_runs import write_long_run
 from torchgraph_explorer.server.http_server import HttpServer, Limits
@@ -80,8 +80,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(logdir: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(logdir)
+def serving(logdir: Path) -> Iterator[ForkedServer]:
+    server = ForkedServer(logdir)
     try:
         yield server
     finally:
@@ -149,7 +149,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLI
 
 
 def test_more_connections_than_there_may_be_close_the_idle_ones(logdir: Path) -> None:
-    server = ServerProcess(logdir, before=FEW_FILES)
+    server = ForkedServer(logdir, before=FEW_FILES)
     try:
         with besieged(server.port, each=300, kinds={"idle": KINDS["idle"]}) as idle:
             assert asked(server.port) < GENEROUS
