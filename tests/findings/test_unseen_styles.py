@@ -562,3 +562,30 @@ def test_rows_of_embeddings_that_do_not_come_are_no_small_updates(tmp_path: Path
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     found = watched(tmp_path, model, [optimizer], lambda net, _: guessed(net))
     assert "update-too-small" not in {one.kind for one in found}
+
+
+class Reverses(nn.Module):
+    """Translates tokens into the same in reverse: it is handed the labels, and moves them by one place itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.source, self.target = nn.Embedding(40, 16), nn.Embedding(40, 16)
+        self.body, self.head = nn.GRU(16, 16, batch_first=True), nn.Linear(16, 40)
+
+    def forward(self, tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        before = torch.zeros_like(labels)
+        before[:, 1:] = labels[:, :-1]
+        state = self.source(tokens).mean(1)[None]
+        logits = self.head(self.body(self.target(before), state)[0])
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten()), logits
+
+
+def test_labels_that_are_the_tokens_in_reverse_are_no_answers_in_the_inputs(tmp_path: Path) -> None:
+    def reversed_tokens(model: nn.Module, _: int) -> Tensor:
+        tokens = torch.randint(1, 40, (16, 12))
+        loss: Tensor = model(tokens, labels=tokens.flip(1))[0]
+        return loss
+
+    model = Reverses()
+    found = watched(tmp_path, model, [torch.optim.Adam(model.parameters(), 3e-3)], reversed_tokens, steps=12)
+    assert "answers-in-inputs" not in {one.kind for one in found}

@@ -377,21 +377,23 @@ def _most(evidence: Evidence, column: int) -> float:
 def _is_embedded(evidence: Evidence, column: int) -> bool:
     """Whether an embedding is given this input of the model: a tensor with the same statistics at all steps.
 
-    Any module counts as an embedding that has a matrix `weight`, as torch's `Embedding`, and no other input.
+    Any module counts as an embedding that has a matrix `weight`, as torch's `Embedding`, and no other input. Where
+    several inputs of the model have these statistics, as labels that are the tokens in reverse, it is known of all if
+    there are more embeddings than others of these inputs.
     """
     inputs = [*evidence.of_kind("value", "input")]
     given = Counter((evidence.series[one].module, evidence.series[one].call) for one in inputs)
-    for other in inputs:
-        series = evidence.series[other]
-        if given[series.module, series.call] > 1 or not _has_matrix(evidence, series.module):
-            continue
-        is_same = all(
-            np.array_equal(evidence.column(name, column), evidence.column(name, other), equal_nan=True)
-            for name in ("mean", "std", "count", "max")
-        )
-        if is_same and not _goes_elsewhere(evidence, column, other):
-            return True
-    return False
+    same = [one for one in inputs if one != column and _are_alike(evidence, column, one)]
+    others = sum(not evidence.series[one].module for one in same)
+    series = ((one, evidence.series[one]) for one in same)
+    takers = [one for one, each in series if given[each.module, each.call] == 1 and _has_matrix(evidence, each.module)]
+    return len(takers) > others and not all(_goes_elsewhere(evidence, column, one) for one in takers)
+
+
+def _are_alike(evidence: Evidence, column: int, other: int) -> bool:
+    """Whether two tensors have the same statistics at all steps."""
+    pairs = ((evidence.column(name, one) for one in (column, other)) for name in ("mean", "std", "count", "max"))
+    return all(np.array_equal(first, second, equal_nan=True) for first, second in pairs)
 
 
 def _goes_elsewhere(evidence: Evidence, column: int, other: int) -> bool:
