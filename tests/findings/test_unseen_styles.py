@@ -564,19 +564,30 @@ def test_rows_of_embeddings_that_do_not_come_are_no_small_updates(tmp_path: Path
     assert "update-too-small" not in {one.kind for one in found}
 
 
-class Reverses(nn.Module):
-    """Translates tokens into the same in reverse: it is handed the labels, and moves them by one place itself."""
+class Decoder(nn.Module):
+    """Takes tokens, and those before each answer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.source, self.target = nn.Embedding(40, 16), nn.Embedding(40, 16)
         self.body, self.head = nn.GRU(16, 16, batch_first=True), nn.Linear(16, 40)
 
+    def forward(self, tokens: Tensor, before: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.body(self.target(before), self.source(tokens).mean(1)[None])[0])
+        return logits
+
+
+class Reverses(nn.Module):
+    """Translates tokens into the same in reverse: it is handed the labels, and moves them by one place itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Decoder()
+
     def forward(self, tokens: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         before = torch.zeros_like(labels)
         before[:, 1:] = labels[:, :-1]
-        state = self.source(tokens).mean(1)[None]
-        logits = self.head(self.body(self.target(before), state)[0])
+        logits = self.inner(tokens, before)
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten()), logits
 
 
