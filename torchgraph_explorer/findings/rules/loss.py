@@ -25,7 +25,7 @@ FELL, SURE = 0.05, 3.0
 """A loss has fallen if its mean over the second half is below that of its beginning by this share of the latter, and by
 so many standard errors."""
 
-SURELY_NOT = 200
+SURELY_NOT = 150
 """Updates from which on a loss that does not fall is a warning: many networks learn next to nothing for a hundred."""
 
 SETTLED = 0.2
