@@ -6,8 +6,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import type {ScalarValues} from '../../api/types';
 import {curvePaths, curvePoints, curveScale, entriesAt, joinedValues, mergedEntry} from '../../charts/curve';
 import type {CurveBox, CurvePoint, CurveScale} from '../../charts/curve';
-import {axisNumberThat, exactNumber} from '../../charts/format';
-import {valueTicks, linearScale} from '../../charts/scale';
+import {exactNumber} from '../../charts/format';
 import {formatNumber} from '../../numberText';
 import {timeTicks} from '../../charts/timeAxis';
 import type {Fact} from '../../charts/tipFacts';
@@ -22,6 +21,7 @@ import {tip} from '../panels/setting';
 import {curveName, timesOf} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {axisLabels} from './axisLabels';
 import {curvesOf, lookOf} from './curves';
 import type {Curve, LineLook} from './curves';
 import type {Ends} from './Scalars';
@@ -218,36 +218,20 @@ function fits(text: string): boolean {
   return textWidth(text, {weight: 400, px: 10}) <= GUTTER - 7;
 }
 
-/** The value axis: its ends, and a round number between. */
+/** The value axis: a round number, and the ends, unless these read the same, as where all values are one number. */
 function ValueAxis({scale}: {scale: CurveScale}): JSX.Element {
-  const length = scale.high - scale.low;
-  const between = scale.kind === 'linear' && Number.isFinite(length) ? valueTicks(linearScale(scale), 2) : decades(scale);
-  const ends = [scale.low, scale.high];
-  const free = between.filter((value) => [0, 1].every((end) => Math.abs(scale.position(value) - end) > 0.2));
   return (
     <g class="scalar-axis">
-      {[...ends, ...free].map((value) => {
-        const y = (1 - scale.position(value)) * HEIGHT;
-        return (
-          <g key={value} transform={`translate(0 ${y})`}>
-            <line x1={-3} x2={0} />
-            <text x={-6} y={3}>
-              {axisNumberThat(fits, value, scale.kind === 'log' ? Math.abs(value) : length)}
-            </text>
-          </g>
-        );
-      })}
+      {axisLabels(scale, fits).map(({text, value}) => (
+        <g key={value} transform={`translate(0 ${(1 - scale.position(value)) * HEIGHT})`}>
+          <line x1={-3} x2={0} />
+          <text x={-6} y={3}>
+            {text}
+          </text>
+        </g>
+      ))}
     </g>
   );
-}
-
-/** At most three powers of ten. */
-function decades({low, high}: CurveScale): number[] {
-  const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
-  const gap = Math.max(1, Math.ceil((last - first + 1) / 3));
-  const found: number[] = [];
-  for (let power = first; power <= last; power += gap) found.push(10 ** power);
-  return found;
 }
 
 interface TimeTicksProps {
