@@ -169,6 +169,18 @@ class Scores(nn.Module):
         return (self.users(users) * self.items(items)).sum(-1)
 
 
+class Beside(nn.Module):
+    """Learned features beside those of a layer that is far larger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deep, self.wide, self.head = nn.Linear(16, 16), nn.Identity(), nn.Linear(32, 4)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        result: Tensor = self.head(torch.cat([self.deep(inputs).relu(), self.wide(inputs * 1e4)], 1))
+        return result
+
+
 def liked(model: nn.Module, _: int) -> Tensor:
     users, items = torch.randint(50, (64,)), torch.randint(40, (64,))
     return F.binary_cross_entropy_with_logits(model(users, items), ((users + items) % 2).float())
@@ -190,6 +202,7 @@ FAR_OFF = ("warning", "bad-init-scale")
         pytest.param(lambda: Residual(1.0, 4), measured, [], id="a squared error"),
         pytest.param(lambda: Scores(1.0), liked, [(*FAR_OFF, "")], id="products of many features"),
         pytest.param(lambda: Scores(0.05), liked, [], id="products of small features"),
+        pytest.param(Beside, classified, [], id="imbalanced branches, which say more"),
     ],
 )
 def test_a_cross_entropy_that_begins_far_above_a_guess_is_told(

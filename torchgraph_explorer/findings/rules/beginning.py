@@ -14,6 +14,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
 from torchgraph_explorer.findings.rules.first_loss import begins_far_off
 from torchgraph_explorer.findings.rules.own_layers import own_gains
@@ -140,8 +141,8 @@ def _order(evidence: Evidence, column: int) -> int:
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     """The initial weights of layers, a recurrence or a tied embedding scale what passes through them by far."""
     found = [*large_tie(evidence), *_recurrent(evidence), *_scaled_by_layers(evidence)]
-    is_of_weights = found or any(input_not_normalised(evidence))
-    yield from found if is_of_weights else begins_far_off(evidence)
+    is_explained = found or any(input_not_normalised(evidence)) or any(imbalanced_branches(evidence))
+    yield from found if is_explained else begins_far_off(evidence)
 
 
 def _recurrent(evidence: Evidence) -> Iterator[Finding]:
