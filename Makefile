@@ -115,8 +115,9 @@ $(STAMPS)/venv:
 # Kept, since pip would make it for each build; the tests build a wheel with it, too.
 $(STAMPS)/build: $(STAMPS)/venv pyproject.toml
 	@rm -rf $(BUILD)
-	@$(BIN)/python -c 'from pip._vendor import tomli; \
-		print(*tomli.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/requires.txt
+	@$(BIN)/python -c 'import sys; from importlib import import_module; \
+		toml = import_module("tomllib" if sys.version_info >= (3, 11) else "pip._vendor.tomli"); \
+		print(*toml.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/requires.txt
 	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(BUILD) --requirement $(STAMPS)/requires.txt
 	@touch $@
 
