@@ -141,8 +141,10 @@ def _order(evidence: Evidence, column: int) -> int:
 def bad_init_scale(evidence: Evidence) -> Iterator[Finding]:
     """The initial weights of layers, a recurrence or a tied embedding scale what passes through them by far."""
     found = [*large_tie(evidence), *_recurrent(evidence), *_scaled_by_layers(evidence)]
-    is_explained = found or any(input_not_normalised(evidence)) or any(imbalanced_branches(evidence))
-    yield from found if is_explained else begins_far_off(evidence)
+    yield from found
+    far_off = [] if found else [*begins_far_off(evidence)]
+    if far_off and not any(input_not_normalised(evidence)) and not any(imbalanced_branches(evidence)):
+        yield from far_off
 
 
 def _recurrent(evidence: Evidence) -> Iterator[Finding]:

@@ -292,17 +292,28 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
     if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
         return
     share = float(np.median(shares))
-    yield finding(
+    yield _padding(
+        evidence,
+        rows,
+        share,
+        text=f"{share:.0%} of the right answers are padding that follows padding, and the loss counts them: the "
+        "model is taught to continue padding, and its loss and accuracy look better than they are.",
+        advice="Give the loss `ignore_index` with the token of padding. Or multiply the loss by a mask, and divide by "
+        "the number of tokens that are left.",
+    )
+
+
+def _padding(evidence: Evidence, rows: list[int], share: float, *, text: str, advice: str) -> Finding:
+    """The finding that this share of the answers is padding."""
+    return finding(
         evidence,
         "padding-in-loss",
         "warning" if share >= OFTEN_PADDED else "info",
         at="",
         rows=rows,
         numbers={"share": share},
-        text=f"{share:.0%} of the right answers are padding that follows padding, and the loss counts them: the "
-        "model is taught to continue padding, and its loss and accuracy look better than they are.",
-        advice="Give the loss `ignore_index` with the token of padding. Or multiply the loss by a mask, and divide by "
-        "the number of tokens that are left.",
+        text=text,
+        advice=advice,
     )
 
 
@@ -317,13 +328,10 @@ def _labelled_padding(evidence: Evidence) -> Iterator[Finding]:
     if len(seen) < LEAST_ROWS or not is_padding or max(one[3] for _, one in seen) < ENDS or np.median(shares) < PADDED:
         return
     share = float(np.median(shares))
-    yield finding(
+    yield _padding(
         evidence,
-        "padding-in-loss",
-        "warning" if share >= OFTEN_PADDED else "info",
-        at="",
-        rows=[row for row, _ in seen],
-        numbers={"share": share},
+        [row for row, _ in seen],
+        share,
         text=f"{share:.0%} of the answers are for a token that only ends sequences, as padding does. All of these have "
         "one label, and the loss counts them: loss and accuracy look better than they are, and that class is learned "
         "from padding.",
