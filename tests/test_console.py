@@ -18,9 +18,8 @@ from torch import nn
 from tests import warm
 from tests.listening import Listening
 from tests.shared import FORKED
-from torchgraph_explorer import watch
+from torchgraph_explorer import console, watch
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
-from torchgraph_explorer.capture.process_state import MOST_WARNINGS, ProcessState
 from torchgraph_explorer.console import info, reason, warn
 from torchgraph_explorer.errors import TorchgraphWarning
 
@@ -189,14 +188,16 @@ def test_a_fault_that_has_no_words_is_told_by_its_type() -> None:
     assert (reason(Odd()), reason(KeyError("x"))) == ("Odd", "KeyError: 'x'")
 
 
-def test_a_fault_that_comes_with_each_call_is_told_once_and_so_many_different_ones() -> None:
-    state = ProcessState()
+def test_a_fault_that_comes_with_each_call_is_told_once_and_so_many_different_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(console, "warned", set())
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for _ in range(2):
-            for number in range(MOST_WARNINGS + 10):
-                state.warn_once(f"fault {number}")
-    assert [str(one.message) for one in told] == [f"fault {number}" for number in range(MOST_WARNINGS)]
+            for number in range(console.MOST_WARNINGS + 10):
+                console.warn_once(f"fault {number}")
+    assert [str(one.message) for one in told] == [f"fault {number}" for number in range(console.MOST_WARNINGS)]
 
 
 def test_a_warning_may_use_all_that_the_training_uses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +234,7 @@ def test_a_warning_may_use_all_that_the_training_uses(monkeypatch: pytest.Monkey
 
 CLOSED = """
 import os, sys, torch
-from torchgraph_explorer import watch
+from torchgraph_explorer import console, watch
 getattr(os, "close")(2) if sys.argv[2] == "descriptor" else sys.stderr.close()
 model = torch.nn.Linear(3, 2)
 watcher = watch(model, log_freq=1, logdir=sys.argv[1], port=0)

@@ -22,6 +22,8 @@ ALLOWED = {
     # One object a room, with everything that the room keeps for the whole process.
     "torchgraph_explorer/capture/process_state.py:process_state": "torch's stance and compiler are the process's",
     "torchgraph_explorer/training/process.py:this_process": "all watches are closed when the process ends",
+    "torchgraph_explorer/training/rank_rendezvous.py:agreement_numbers": "each process counts what it agrees on",
+    "torchgraph_explorer/console.py:warned": "a fault that comes with each call is told once in a process",
     "torchgraph_explorer/interrupts.py:_process": "an interrupt may come while any watched model is captured",
     "torchgraph_explorer/interrupts.py:this_thread": "what this thread has changed for a moment",
     "torchgraph_explorer/sinks/live_viewer.py:_SERVERS": "watchers of one logdir share a server process",

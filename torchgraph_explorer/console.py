@@ -54,6 +54,20 @@ def warn(sentence: str) -> None:
         info(sentence)
 
 
+MOST_WARNINGS = 100
+"""How many sentences `warn_once` shows."""
+
+warned: set[str] = set()
+"""Those that it has shown."""
+
+
+def warn_once(sentence: str) -> None:
+    """Warn of a fault that no watcher could take, once in this process: it may come with each call of a hook."""
+    if sentence not in warned and len(warned) < MOST_WARNINGS:
+        warned.add(sentence)
+        warn(sentence)
+
+
 def _is_the_users(frame: FrameType) -> bool:
     """Whether it runs code that a reader knows; what torch generates is in no module."""
     name = frame.f_globals.get("__name__")

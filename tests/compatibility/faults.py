@@ -76,7 +76,6 @@ NOT_BROKEN = {
     "capture.trace.Trace.__torch_dispatch__": "runs the user's operation; what it does besides is broken instead",
     "capture.trace._dispatch": "the same, of torch.cond and the like, before torch 2.11",
     "capture.trace.Trace.is_infra_mode": "asked by torch, in the middle of what the user does",
-    "capture.process_state.ProcessState.warn_once": "how a fault is said: broken, nobody can be told",
     "training.writer_thread.WriterThread.note": "how a fault is said: broken, nobody can be told",
     "training.writer_thread.WriterThread._warn": "the same",
     "training.pipeline.Pipeline.fail": "the same",

@@ -12,9 +12,9 @@ from torchgraph_explorer import NotFoundError, TorchgraphError, explain
 from torchgraph_explorer.cli import main
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.kinds import entries
-from torchgraph_explorer.findings.kinds.entries import Explanation, explanations
+from torchgraph_explorer.findings.kinds.entries import explanations
+from torchgraph_explorer.findings.kinds.explanation import Explanation, as_list, as_text
 from torchgraph_explorer.findings.kinds.markdown import Block, Bullets, Line, Paragraph, Span, Table, blocks_of, line_of
-from torchgraph_explorer.findings.kinds.text import as_list, as_text
 from torchgraph_explorer.findings.report import as_summary
 from torchgraph_explorer.findings.rules import RULES
 

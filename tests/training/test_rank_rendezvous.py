@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -19,13 +20,11 @@ from torchgraph_explorer.errors import OptionError, TorchgraphWarning
 from torchgraph_explorer.schema import Kind, Series
 from torchgraph_explorer.sinks import resolve
 from torchgraph_explorer.training import rank_parts, rank_rendezvous
-from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_rendezvous import agreed_location, agreed_step
 from torchgraph_explorer.training.start import _of_rank
 
 ONE_RANK = """
 import os, sys
-from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_rendezvous import agreed_location
 rank = int(sys.argv[1])
 for time in ("first", "second"):
@@ -64,7 +63,6 @@ def test_the_ranks_of_one_launch_record_to_the_runs_of_the_first(tmp_path: Path)
 
 TWO_LAUNCHES = """
 import multiprocessing, os
-from torchgraph_explorer.training.process import Process
 from torchgraph_explorer.training.rank_rendezvous import agreed_location
 
 def rank(number, run, together):
@@ -114,14 +112,14 @@ def test_a_run_that_was_named_is_taken(quick: Path) -> None:
 def test_a_place_that_is_not_needed_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [("runs", "chosen")]
     for _ in range(2):
-        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "agreement_numbers", itertools.count())  # of another process of the launch
         assert agreed_location(None, places.pop, is_leader=True) == ("runs", "chosen")
 
 
 @pytest.mark.usefixtures("quick")
 def test_ranks_begin_where_the_first_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_leader, own in ((True, 20), (False, 0)):
-        monkeypatch.setattr(rank_rendezvous, "this_process", Process())  # of another process of the launch
+        monkeypatch.setattr(rank_rendezvous, "agreement_numbers", itertools.count())  # of another process of the launch
         assert agreed_step(own, is_leader=is_leader) == 20
 
 

@@ -11,7 +11,7 @@ import torch
 from torchgraph_explorer.capture.gradient_hooks import series_key
 from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.open_call import OpenCall
-from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_rows import StepRows
 from torchgraph_explorer.schema import Call, TensorInfo
 
 

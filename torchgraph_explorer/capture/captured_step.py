@@ -30,7 +30,8 @@ from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.capture.sampled_updates import SampledUpdates
 from torchgraph_explorer.capture.step_gradients import StepGradients
-from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, Keeper, StepRows, WatchedModules
+from torchgraph_explorer.capture.step_parts import Forward, ForwardParts, WatchedModules
+from torchgraph_explorer.capture.step_rows import Keeper, StepRows
 from torchgraph_explorer.capture.step_states import Event, State, StepState
 from torchgraph_explorer.capture.tensor_infos import described, differentiable, hookable
 from torchgraph_explorer.capture.tensor_tree import tensors

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from torchgraph_explorer.capture.keras_layers import KERAS, is_layer, named_layers
-from torchgraph_explorer.console import reason
+from torchgraph_explorer.console import reason, warn_once
 
 ModulesByName: TypeAlias = "dict[str, nn.Module]"
 
@@ -49,9 +49,7 @@ def _with_layers(model: nn.Module, found: ModulesByName) -> ModulesByName:
     try:
         return dict(named_layers(model))
     except Exception as fault:  # Keras may have changed
-        from torchgraph_explorer.capture.process_state import process_state  # which imports this
-
-        process_state.warn_once(f"Layers of Keras are not recorded, but for those that torch finds ({reason(fault)}).")
+        warn_once(f"Layers of Keras are not recorded, but for those that torch finds ({reason(fault)}).")
         return found
 
 

@@ -34,7 +34,7 @@ from torchgraph_explorer.capture.path_gradients import (
     make_stale,
     sequence_number,
 )
-from torchgraph_explorer.capture.step_parts import Keeper
+from torchgraph_explorer.capture.step_rows import Keeper
 from torchgraph_explorer.capture.tensor_tree import info_of, plain_inputs, plain_outputs
 from torchgraph_explorer.native import library_for_python
 from torchgraph_explorer.schema import Call

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.capture.gradient_hooks import Measure, SeriesKey
-from torchgraph_explorer.capture.step_parts import Keeper
+from torchgraph_explorer.capture.step_rows import Keeper
 from torchgraph_explorer.schema import ModuleGraph, NotFiniteOrigin, StepFacts, TensorGraph
 
 OPTIMIZER = "(optimizer)"

@@ -14,7 +14,7 @@ from torchgraph_explorer.capture.gradient_hooks import SeriesKey, series_key
 from torchgraph_explorer.capture.module_info import has_values
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, gradient_of, has_memory, is_readable, plain
-from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_rows import StepRows
 from torchgraph_explorer.unvisited import unvisited
 
 ParameterKey: TypeAlias = "tuple[str, str]"

@@ -14,10 +14,7 @@ from torchgraph_explorer.capture.inline.registry import InlineRegistry
 from torchgraph_explorer.capture.optimizer_steps import OptimizerSteps
 from torchgraph_explorer.capture.recursion_room import RecursionRoom
 from torchgraph_explorer.capture.scripting import Scripting
-from torchgraph_explorer.console import warn
-
-MOST_WARNINGS = 100
-"""Warnings that are no watcher's. Those after them are not shown: they would come with each call."""
+from torchgraph_explorer.console import warned
 
 
 class ProcessState:
@@ -44,18 +41,11 @@ class ProcessState:
         self.recursion_room = RecursionRoom()
         self.inline = InlineRegistry()
         self.compilation_limit = CompilationLimit(self.inline.window)
-        self._warned: set[str] = set()
         interrupts.subscribe(self.eager)
-
-    def warn_once(self, sentence: str) -> None:
-        """Warn of a fault that no watcher could take, once in this process: it may come with each call of a hook."""
-        if sentence not in self._warned and len(self._warned) < MOST_WARNINGS:
-            self._warned.add(sentence)
-            warn(sentence)
 
     def reset(self) -> None:
         """Leave all that is on or listens: for a test in which what should do so was broken."""
-        self._warned.clear()
+        warned.clear()
         self.attach_targets.clear()
         self.optimizer_steps.clear()
         self.eager.release_all()

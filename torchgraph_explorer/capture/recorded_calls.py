@@ -22,7 +22,7 @@ from torchgraph_explorer.capture.no_dispatch import NoDispatch, is_readable, pla
 from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.parameters import Parameters
 from torchgraph_explorer.capture.path_gradients import Edge, edge_and_staleness, has_edge, sequence_number
-from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_rows import StepRows
 from torchgraph_explorer.capture.tensor_infos import (
     Described,
     Differentiable,

@@ -11,6 +11,7 @@ from typing import Any
 from torch.compiler import is_compiling
 
 from torchgraph_explorer import interrupts
+from torchgraph_explorer.console import warn_once
 
 
 def are_walked() -> bool:
@@ -58,11 +59,7 @@ class SafeHook:
         try:
             self.fail(fault)
         except Exception as another:  # while cleaning up
-            from torchgraph_explorer.capture.process_state import process_state  # which has hooks itself
-
-            process_state.warn_once(
-                f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on."
-            )
+            warn_once(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
         """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from torchgraph_explorer.capture.gradient_hooks import QuickMeasure, series_key
 from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_memory, is_readable, plain
-from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_rows import StepRows
 
 RUNS, RUN_LENGTH = 64, 16
 """A sample: so many runs, of so many neighbouring elements each. A run of floats is as long as a line of the cache."""

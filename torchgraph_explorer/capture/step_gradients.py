@@ -11,7 +11,7 @@ from torchgraph_explorer.capture import native_calls
 from torchgraph_explorer.capture.backward_passes import BackwardPasses
 from torchgraph_explorer.capture.gradient_hooks import GradientHooks, SeriesKey, current_backward
 from torchgraph_explorer.capture.parameters import Parameters
-from torchgraph_explorer.capture.step_parts import StepRows
+from torchgraph_explorer.capture.step_rows import StepRows
 from torchgraph_explorer.capture.step_states import Event, State, StepState
 
 

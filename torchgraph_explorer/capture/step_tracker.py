@@ -38,7 +38,8 @@ from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_counter import StepCounter, StepsAre
-from torchgraph_explorer.capture.step_parts import StepRows, WatchedModules
+from torchgraph_explorer.capture.step_parts import WatchedModules
+from torchgraph_explorer.capture.step_rows import StepRows
 from torchgraph_explorer.capture.tensor_infos import described
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.trace import Trace

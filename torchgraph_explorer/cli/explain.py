@@ -22,7 +22,7 @@ def add_command(commands: Any) -> None:
 
 def _explain(options: argparse.Namespace) -> None:
     from torchgraph_explorer.findings.kinds.entries import explain, explanations
-    from torchgraph_explorer.findings.kinds.text import as_list, as_text
+    from torchgraph_explorer.findings.kinds.explanation import as_list, as_text
 
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
     name = " ".join(options.kind)

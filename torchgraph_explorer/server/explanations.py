@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
-from torchgraph_explorer.findings.kinds.entries import WORDS, Explanation, explain
+from torchgraph_explorer.findings.kinds.entries import explain
+from torchgraph_explorer.findings.kinds.explanation import WORDS, Explanation
 from torchgraph_explorer.findings.kinds.markdown import Block, Bullets, Line, Paragraph, Table
 
 Json = dict[str, Any]

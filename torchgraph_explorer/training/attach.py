@@ -10,7 +10,7 @@ from torch import nn
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.attach_targets import AttachedAs
 from torchgraph_explorer.capture.process_state import process_state
-from torchgraph_explorer.console import reason
+from torchgraph_explorer.console import reason, warn_once
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.schema import TensorKind
 
@@ -83,4 +83,4 @@ def _attach(tensor: object, module: nn.Module | None, name: AttachedAs) -> None:
         for one in targets.open_steps():
             one.attach(tensor, module, name)
     except Exception as fault:  # ours, in the middle of the user's forward pass
-        process_state.warn_once(f"A tensor cannot be attached ({reason(fault)}). Training goes on.")
+        warn_once(f"A tensor cannot be attached ({reason(fault)}). Training goes on.")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import multiprocessing
 import os
 import sys
-from collections.abc import Callable
-from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING
 
 from torchgraph_explorer import timeouts
 from torchgraph_explorer.console import info
+from torchgraph_explorer.training.at_exit import in_child_at_exit
 from torchgraph_explorer.training.process import this_process
 
 if TYPE_CHECKING:
@@ -21,19 +19,7 @@ if TYPE_CHECKING:
 def add(watcher: Watcher, *, block: bool | None) -> None:
     """Close `watcher` at exit, and keep its viewer until Ctrl-C if `block`; None: if the script is interactive."""
     this_process.add(watcher, block=block)
-    _register_in_child(close_all)
-
-
-def register(act: Callable[[], object]) -> None:
-    """Call `act` when this process ends. It may be called twice."""
-    atexit.register(act)
-    _register_in_child(act)
-
-
-def _register_in_child(act: Callable[[], object]) -> None:
-    """Call `act` also at the end of a child that `multiprocessing` has forked, which does not run `atexit`."""
-    if multiprocessing.parent_process() is not None:
-        Finalize(None, act, exitpriority=10)
+    in_child_at_exit(close_all)
 
 
 @atexit.register

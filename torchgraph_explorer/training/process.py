@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ class Process:
         """Nothing is watched."""
         self.watchers: dict[Watcher, bool | None] = {}
         self._closed: dict[tuple[str, str], bool] = {}
-        self._agreements = itertools.count()
 
     def add(self, watcher: Watcher, *, block: bool | None) -> None:
         """Keep `watcher`, and of those that are closed only where they recorded to."""
@@ -55,10 +53,6 @@ class Process:
         """Where the watchers of this process record and have recorded to, the closed ones first."""
         past = (Use(run_dir, model, False, has_steps) for (run_dir, model), has_steps in self._closed.items())
         return (*past, *(use for watcher in self.watchers for use in _uses_of(watcher)))
-
-    def next_agreement(self) -> int:
-        """The number of the next run to agree on with the other ranks: each counts them from 0."""
-        return next(self._agreements)
 
 
 def _uses_of(watcher: Watcher) -> tuple[Use, ...]:

@@ -17,6 +17,7 @@ unless the run is named with `run=`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -31,14 +32,16 @@ from torchgraph_explorer import timeouts
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.temp_folder import own_folder
 from torchgraph_explorer.timeouts import NoAnswerError, in_time
-from torchgraph_explorer.training import exit
-from torchgraph_explorer.training.process import this_process
+from torchgraph_explorer.training.at_exit import at_exit
 
 RunLocation: TypeAlias = "tuple[str, str]"
 """The folder of runs, and the run."""
 
 SECONDS_TO_WAIT = 30.0
 """How long a rank waits for the first rank of its machine to call `watch`."""
+
+agreement_numbers = itertools.count()
+"""Numbers of what this process agrees on with the other ranks, which count in the same way."""
 
 _SECONDS_BETWEEN = 0.05
 _LAUNCH_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
@@ -51,7 +54,7 @@ def agreed_location(given: RunLocation | None, choose: Callable[[], RunLocation]
     """
     choose = cache(choose)
     try:
-        folder, number = own_folder(), this_process.next_agreement()
+        folder, number = own_folder(), next(agreement_numbers)
         file = folder / f"{_launch(os.getppid())}-{number}.json"
         if is_leader:
             location = given or _publish(file, choose)
@@ -83,7 +86,7 @@ def _publish(file: Path, choose: Callable[[], RunLocation]) -> RunLocation:
     """Write what `choose` finds into `file`; returns what is in it, which is another rank's if that was faster."""
     try:
         with file.open("x", encoding="utf-8") as opened:
-            exit.register(partial(_remove, file))
+            at_exit(partial(_remove, file))
             json.dump(location := choose(), opened)
     except FileExistsError:
         return _read(file, seconds=1.0) or choose()

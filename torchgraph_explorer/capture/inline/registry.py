@@ -7,12 +7,11 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from torch import Tensor
 
 from torchgraph_explorer import interrupts
-
-if TYPE_CHECKING:
-    from torchgraph_explorer.capture.inline.probes import InlineProbes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +67,16 @@ class OpenWindow:
         self.on, self.whole = bool(needs), bool(needs and needs[-1])
 
 
+class Probes(Protocol):
+    """Takes what the operations in one model show."""
+
+    def show(self, site: ProbeSite, what: int, tensor: Tensor) -> None:
+        """The operation at `site` shows its tensor."""
+
+    def fail(self, module: str, fault: Exception) -> object:
+        """`module` cannot be captured, because of `fault`."""
+
+
 @dataclass
 class InlineRegistry:
     """The probes of all models and the sites of all operations. Sites are never removed: compiled code has them.
@@ -82,6 +91,6 @@ class InlineRegistry:
 
     window: OpenWindow = field(default_factory=OpenWindow)
     keys: Iterator[int] = field(default_factory=itertools.count)
-    probes: weakref.WeakValueDictionary[int, InlineProbes] = field(default_factory=weakref.WeakValueDictionary)
+    probes: weakref.WeakValueDictionary[int, Probes] = field(default_factory=weakref.WeakValueDictionary)
     sites: list[tuple[int, ProbeSite]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=interrupts.lock)

@@ -8,18 +8,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
-from torchgraph_explorer.findings.kinds.markdown import Block, Bullets, Line, Paragraph, Table, blocks_of, line_of
+from torchgraph_explorer.findings.kinds.explanation import WORDS, Explanation, Part
+from torchgraph_explorer.findings.kinds.markdown import blocks_of, line_of, lines_of
 
 PAGES = ("finding-kinds.md", "findings.md")
 """The pages of `docs` that are read: the entries, and the overview with a line for each."""
-
-WORDS = "words"
-"""The section that says what the words in the entries mean."""
 
 SHIPPED = Path(__file__).parent / "pages"
 """Where the pages are in a wheel, which has no folder `docs`."""
@@ -33,62 +31,6 @@ MOST_NEAR = 3
 
 _QUOTED = 80
 """Characters of a wrong name that a message repeats at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an entry.
-
-    Attributes:
-        name: Its heading, such as `What to do`; empty for text that has none.
-        blocks: Its text.
-    """
-
-    name: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a kind of finding means, when it is reported, when it may be wrong, and what to do. Print it to read it.
-
-    Attributes:
-        name: The kind; or the name of a section that entries refer to, such as `the-loss`.
-        title: The kind; or the heading of that section.
-        line: What the kind means, in one line; empty for a section.
-        group: The kinds, or sections, among which it is documented.
-        is_kind: Whether it is a kind of finding.
-        parts: The text.
-    """
-
-    name: str
-    title: str
-    line: str
-    group: str
-    is_kind: bool
-    parts: tuple[Part, ...]
-
-    @property
-    def leads_to(self) -> tuple[str, ...]:
-        """The names of the other entries that its text links to, in their order."""
-        links = [span.link for part in self.parts for block in part.blocks for line in _lines(block) for span in line]
-        return tuple(dict.fromkeys(link[1:] for link in links if link.startswith("#")))
-
-    def __str__(self) -> str:
-        """The entry as text of at most 80 columns."""
-        from torchgraph_explorer.findings.kinds.text import as_text
-
-        return as_text(self)
-
-
-def _lines(block: Block) -> Iterator[Line]:
-    match block:
-        case Paragraph(line=line):
-            yield line
-        case Bullets(items=items):
-            yield from items
-        case Table(rows=rows):
-            yield from (cell for row in rows for cell in row)
 
 
 def explain(kind: str) -> Explanation:
@@ -174,7 +116,7 @@ def _entries(page: str, lines: dict[str, str]) -> Iterator[Explanation]:
 def _with_group(entry: Explanation, text: str) -> Explanation:
     """`entry` with what is said of all kinds of its group, and with a line in any case."""
     shared = (Part(entry.group, blocks_of(text)),) if text.strip() else ()
-    line = entry.line or "".join(span.text for span in next(_lines(entry.parts[0].blocks[0])))
+    line = entry.line or "".join(span.text for span in next(lines_of(entry.parts[0].blocks[0])))
     return replace(entry, line=line, parts=(*entry.parts, *shared))
 
 

@@ -61,6 +61,17 @@ _MARKED = re.compile(
 _SET: tuple[Style, ...] = ("strong", "emphasis")
 
 
+def lines_of(block: Block) -> Iterator[Line]:
+    """All lines in `block`, in their order."""
+    match block:
+        case Paragraph(line=line):
+            yield line
+        case Bullets(items=items):
+            yield from items
+        case Table(rows=rows):
+            yield from (cell for row in rows for cell in row)
+
+
 def blocks_of(text: str) -> tuple[Block, ...]:
     """The blocks of `text`, which empty lines separate."""
     return tuple(_block(part.strip("\n")) for part in re.split(r"\n\s*\n", text) if part.strip())

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from torchgraph_explorer.record.cells.statistics import STATISTIC_NAMES, CellTab
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import ModelIndex
 
-if TYPE_CHECKING:
-    from torchgraph_explorer.record.model_record import ModelRecord
-
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 FRAMES_AT_ONCE = 64
@@ -28,6 +25,21 @@ FRAMES_AT_ONCE = 64
 
 MOST_BYTES = 128 << 20
 """Cells computed from frames that a cache keeps in memory."""
+
+
+class StatisticsSource(Protocol):
+    """The model whose cells are read: a `ModelRecord`."""
+
+    @property
+    def optimizer(self) -> str | None:
+        """The optimizer whose steps its frames are; None for all."""
+
+    @property
+    def epoch(self) -> int:
+        """Grows when frames that were there before have changed."""
+
+    def statistics(self, frames: Ints) -> npt.NDArray[np.float32]:
+        """The statistics of every series at some frames, `[STATISTICS, frames, series]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +151,7 @@ class CellReader:
         self._computed = CellCache() if cache is None else cache
         self._owner = object()  # not the reader itself: cells that are left over are not to keep a closed run alive
 
-    def read(self, model: ModelRecord, index: ModelIndex, wanted: Wanted) -> Columns:
+    def read(self, model: StatisticsSource, index: ModelIndex, wanted: Wanted) -> Columns:
         """What is wanted of `model`, whose index this is.
 
         Raises:
@@ -159,7 +171,7 @@ class CellReader:
             stops = np.append(starts[1:], len(frames))[: len(starts)] - 1
             return Columns(plan.table.modules, frames[starts], frames[stops], codes, is_complete)
 
-    def _current(self, model: ModelRecord, index: ModelIndex) -> _Plan:
+    def _current(self, model: StatisticsSource, index: ModelIndex) -> _Plan:
         blocks, frames, series = list(index.cells.blocks), index.frames.frames, index.series
         key = (model.epoch, len(frames), len(blocks), len(series), model.optimizer)
         if self._plan is not None and self._plan.key == key:
@@ -168,7 +180,9 @@ class CellReader:
             self._computed.drop(self._owner)
         return _plan(key, index, blocks=blocks, table=CellTable(series))
 
-    def _compute(self, model: ModelRecord, plan: _Plan, asked: _Asked, *, without: Ints, until: float | None) -> bool:
+    def _compute(
+        self, model: StatisticsSource, plan: _Plan, asked: _Asked, *, without: Ints, until: float | None
+    ) -> bool:
         """Fill in the frames `without` a block; False if the time was up before that was done."""
         statistic = STATISTIC_NAMES.index(asked.statistic)
         chunks = np.unique(without // FRAMES_AT_ONCE).tolist()
@@ -183,7 +197,7 @@ class CellReader:
             np.maximum.at(asked.codes, columns, cells[is_asked])
         return True
 
-    def _chunk(self, model: ModelRecord, plan: _Plan, numbers: Ints) -> Codes:
+    def _chunk(self, model: StatisticsSource, plan: _Plan, numbers: Ints) -> Codes:
         """The cells of the frames `numbers`, of all statistics."""
         key = numbers.tobytes()
         found = self._computed.get(self._owner, key)

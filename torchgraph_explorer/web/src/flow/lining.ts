@@ -1,6 +1,6 @@
 /** Which places of two tensors correspond: each is laid over the first one by a stride and an offset, as padding shifts it. */
 
-import type {Span} from './region';
+import type {Span} from './maps';
 
 /** Along one dimension: element `i` lies at `offset + stride * i` of the first tensor, in its elements. */
 export interface Axis {

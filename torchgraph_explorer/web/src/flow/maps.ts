@@ -1,6 +1,5 @@
 /** Where the cells of a tensor's maps are drawn, and which element each one is. */
 
-import type {Span} from './region';
 import type {Element} from './types';
 
 /** Pixels between maps. */
@@ -27,6 +26,12 @@ export interface MapLayout {
   across: number;
   width: number;
   height: number;
+}
+
+/** Of each map of a tensor, the rows and columns that are shown. */
+export interface Span {
+  rows: readonly [number, number];
+  columns: readonly [number, number];
 }
 
 export interface Cell {

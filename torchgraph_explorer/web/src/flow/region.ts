@@ -1,14 +1,8 @@
 /** Parts of a tensor: a rectangle of one of its maps, an element that is written as text, and the part that is on show. */
 
 import {elementOf} from './maps';
-import type {Cell} from './maps';
+import type {Cell, Span} from './maps';
 import type {Element} from './types';
-
-/** Of each map of a tensor, the rows and columns that are shown. */
-export interface Span {
-  rows: readonly [number, number];
-  columns: readonly [number, number];
-}
 
 /** The rectangle between two cells; its map is that of the first one. */
 export function spanOf(one: Cell, other: Cell): Span {

@@ -5,7 +5,7 @@ import type {Palette} from '../palette';
 import {scaleNumber, valueTicks, type ValueScale} from '../scale';
 import type {Scene} from '../scene';
 import {timePixel, timeTicks} from '../timeAxis';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 const LABEL_GAP = 13; // pixels between the middles of two value labels
 const TICK = 3;

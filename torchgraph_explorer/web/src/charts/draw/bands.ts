@@ -7,7 +7,7 @@ import type {Palette} from '../palette';
 import type {Scene} from '../scene';
 import {clipTo, drawZero} from './axes';
 import {drawLeaving} from './marks';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 const PAIRS = [0, 1, 2].map((low) => [low, QUANTILES.length - 1 - low] as const);
 const MEDIAN = QUANTILES.indexOf(0.5);

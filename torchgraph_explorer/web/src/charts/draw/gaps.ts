@@ -3,7 +3,7 @@
 import type {Box} from '../layout';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 interface Hatch {
   colour: string;

@@ -5,7 +5,7 @@ import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
 import {bodyPixels, rimPixels, type Pixels} from '../pixels';
 import type {Scene} from '../scene';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 /** Paints the rows, and as thin lines beyond them what lies outside the axis. */
 export function drawHeat(context: Context, heat: Heat, {scene, palette}: {scene: Scene; palette: Palette}): void {

@@ -4,7 +4,7 @@ import {yOf} from '../layout';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';
 import {clipTo} from './axes';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 /** Fainter over heat, whose colours are to be read. */
 const WASH = {heat: 0.07, bands: 0.14, line: 0.14};

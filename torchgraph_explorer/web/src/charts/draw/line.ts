@@ -6,7 +6,7 @@ import type {Palette} from '../palette';
 import type {Scene} from '../scene';
 import {clipTo, drawZero} from './axes';
 import {drawLeaving} from './marks';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 const FAINT = 0.35;
 

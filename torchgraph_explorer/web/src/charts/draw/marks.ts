@@ -3,7 +3,7 @@
 import {MARK, RIM} from '../layout';
 import type {Palette} from '../palette';
 import type {Scene} from '../scene';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 const NARROWEST = 2; // pixels; a single bad step among a thousand must be seen
 

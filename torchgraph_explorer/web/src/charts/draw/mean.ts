@@ -6,7 +6,7 @@ import type {Scene} from '../scene';
 import {clipTo, drawOutline, drawTimeAxis, drawValueAxis, drawZero} from './axes';
 import {area, line} from './bands';
 import type {Point} from './bands';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 /** What the runs have at one step of the first, each at its step beside it. */
 export interface RunsPoint {

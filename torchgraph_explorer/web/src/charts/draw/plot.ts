@@ -4,13 +4,12 @@ import type {Palette} from '../palette';
 import {emptiness, type Scene} from '../scene';
 import {drawOutline, drawTimeAxis, drawValueAxis, drawZero} from './axes';
 import {drawBands} from './bands';
+import type {Context} from './context';
 import {drawGaps} from './gaps';
 import {drawHeat} from './heat';
 import {drawLimits} from './limits';
 import {drawLines} from './line';
 import {drawMarks} from './marks';
-
-export type Context = CanvasRenderingContext2D;
 
 /** Paints the plot with its axes. The context is in CSS pixels and blank. */
 export function drawPlot(context: Context, scene: Scene, palette: Palette): void {

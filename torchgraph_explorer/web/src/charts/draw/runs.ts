@@ -7,7 +7,7 @@ import {clipTo, drawOutline, drawTimeAxis, drawValueAxis, drawZero} from './axes
 import {area, edge, line} from './bands';
 import {drawLines} from './line';
 import {drawMarks} from './marks';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 /** A run's picture. All of a plot have the same axes. */
 export interface RunCurve {

@@ -10,7 +10,7 @@ import {scaleNumber} from '../scale';
 import type {Scene} from '../scene';
 import {sliceBars, type Bar} from '../slice';
 import {drawHatch, lostHatch} from './gaps';
-import type {Context} from './plot';
+import type {Context} from './context';
 
 export interface Chosen {
   /** Where the chosen frame is looked up: a history that may be finer than the plot's. */

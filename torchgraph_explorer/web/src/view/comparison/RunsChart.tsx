@@ -11,7 +11,7 @@ import {Strip} from '../../charts/Strip';
 import {useNearness} from '../../charts/view';
 import {bandOf} from '../findings/found';
 import {SaveTable} from '../panels/SaveTable';
-import * as shown from '../state/shown';
+import {BesideStep} from './BesideStep';
 import {useGroup, useMode, useRunSeries} from './group';
 import type {RunSeries} from './group';
 import {RunChip} from './RunChip';
@@ -110,20 +110,6 @@ function RunLine({run}: {run: Compared}): JSX.Element {
       </span>
       <BesideStep run={run} />
     </div>
-  );
-}
-
-/** The run's own step that is shown; marked where it is not the step on show. */
-export function BesideStep({run: {model, number}}: {run: Compared}): JSX.Element | null {
-  const main = shown.step.value;
-  const step = model.step.value;
-  if (step === null) return number === 0 ? null : <span class="run-step is-other">no step</span>;
-  const isOther = main !== null && step !== main;
-  const title = isOther ? `Of this run, step ${step} is nearest to step ${main} of the run on show` : undefined;
-  return (
-    <span class={isOther ? 'run-step is-other' : 'run-step'} title={title}>
-      step {step.toLocaleString('en')}
-    </span>
   );
 }
 

@@ -14,7 +14,7 @@ import {openModel} from '../state/live';
 import * as shown from '../state/shown';
 import {MostDifferent} from './MostDifferent';
 import {RunChip} from './RunChip';
-import {BesideStep} from './RunsChart';
+import {BesideStep} from './BesideStep';
 import {chooseRuns} from './RunsDialog';
 import {against, change, compared, exchange, hiddenByHost, problems, renames, toggleRun} from './state';
 import type {Compared} from './state';

@@ -5,7 +5,7 @@ import {useEffect, useRef} from 'preact/hooks';
 import type {SeriesHistory} from '../../api/types';
 import {useDerived, useReaction} from '../../charts/derived';
 import {drawMean} from '../../charts/draw/mean';
-import type {Context} from '../../charts/draw/plot';
+import type {Context} from '../../charts/draw/context';
 import {drawRuns} from '../../charts/draw/runs';
 import {stripLayout} from '../../charts/layout';
 import {usePainting} from '../../charts/painting';

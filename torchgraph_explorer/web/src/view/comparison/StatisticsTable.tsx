@@ -9,7 +9,7 @@ import {nonfinite} from '../../statistics';
 import type {Row} from '../../statistics';
 import type {RunSeries} from './group';
 import {RunChip} from './RunChip';
-import {BesideStep} from './RunsChart';
+import {BesideStep} from './BesideStep';
 
 const COLUMNS: readonly {name: string; of: (row: Row) => number; text: (value: number) => string}[] = [
   {name: 'mean', of: (row) => row.mean, text: formatNumber},

@@ -4,7 +4,7 @@ import type {Colours} from './colour';
 import {stepOf} from './colour';
 import {isOnShow, placeOf} from '../../flow/maps';
 import type {Cell, MapLayout} from '../../flow/maps';
-import type {Span} from '../../flow/region';
+import type {Span} from '../../flow/maps';
 import type {Maps} from '../../flow/types';
 
 export interface Frame {

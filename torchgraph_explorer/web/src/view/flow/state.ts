@@ -7,7 +7,7 @@ import {askState, change} from '../../flow/api';
 import {correspondingSpan, liningFor} from '../../flow/lining';
 import type {Lining} from '../../flow/lining';
 import {firstLead} from '../../flow/maps';
-import type {Span} from '../../flow/region';
+import type {Span} from '../../flow/maps';
 import type {Element, FlowState, Quantity, TensorFacts, When} from '../../flow/types';
 
 /** The server has a model behind it. */

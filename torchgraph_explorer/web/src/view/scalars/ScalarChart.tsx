@@ -24,7 +24,6 @@ import * as shown from '../state/shown';
 import {axisLabels} from './axisLabels';
 import {curvesOf, lookOf} from './curves';
 import type {Curve, LineLook} from './curves';
-import type {Ends} from './Scalars';
 
 const HEIGHT = 84;
 const GUTTER = 46;
@@ -34,6 +33,12 @@ const RIGHT = 6;
 
 /** Beyond so many labels the legend may scroll, which the keyboard does too. */
 const FEW_LABELS = 4;
+
+/** The ends of the time axis of all scalars, as numbers on it. */
+export interface Ends {
+  left: number;
+  right: number;
+}
 
 interface ScalarChartProps {
   name: string;

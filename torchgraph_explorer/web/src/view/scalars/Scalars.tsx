@@ -18,6 +18,7 @@ import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {Notes} from './Notes';
 import {ScalarChart} from './ScalarChart';
+import type {Ends} from './ScalarChart';
 
 const SCALES: Option[] = [
   {value: 'linear', label: 'Linear'},
@@ -26,12 +27,6 @@ const SCALES: Option[] = [
 
 /** Charts that are open at first; of more, only the first group is. */
 const MOST_OPEN = 24;
-
-/** The ends of the time axis of all scalars, as numbers on it. */
-export interface Ends {
-  left: number;
-  right: number;
-}
 
 export function Scalars({model}: {model: Model}) {
   const ends = useEnds(model);

@@ -1,12 +1,15 @@
-"""Entries as text for a terminal."""
+"""What a kind of finding means: an entry, and its text for a terminal."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from torchgraph_explorer.findings.kinds.entries import WORDS, Explanation
-from torchgraph_explorer.findings.kinds.markdown import Block, Bullets, Line, Paragraph, Span, Table
+from torchgraph_explorer.findings.kinds.markdown import Block, Bullets, Line, Paragraph, Span, Table, lines_of
+
+WORDS = "words"
+"""The section that says what the words in the entries mean."""
 
 WIDTH = 80
 """Columns of a line at most."""
@@ -14,6 +17,50 @@ WIDTH = 80
 _INDENT = "  "
 _NO_BREAK = "\u00a0"
 """Stands before a percent sign while lines are broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an entry.
+
+    Attributes:
+        name: Its heading, such as `What to do`; empty for text that has none.
+        blocks: Its text.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a kind of finding means, when it is reported, when it may be wrong, and what to do. Print it to read it.
+
+    Attributes:
+        name: The kind; or the name of a section that entries refer to, such as `the-loss`.
+        title: The kind; or the heading of that section.
+        line: What the kind means, in one line; empty for a section.
+        group: The kinds, or sections, among which it is documented.
+        is_kind: Whether it is a kind of finding.
+        parts: The text.
+    """
+
+    name: str
+    title: str
+    line: str
+    group: str
+    is_kind: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def leads_to(self) -> tuple[str, ...]:
+        """The names of the other entries that its text links to, in their order."""
+        links = [span.link for part in self.parts for block in part.blocks for line in lines_of(block) for span in line]
+        return tuple(dict.fromkeys(link[1:] for link in links if link.startswith("#")))
+
+    def __str__(self) -> str:
+        """The entry as text of at most 80 columns."""
+        return as_text(self)
 
 
 def as_text(entry: Explanation, width: int = WIDTH) -> str:

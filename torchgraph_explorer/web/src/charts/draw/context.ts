@@ -1,0 +1,2 @@
+/** What all drawing is done on. */
+export type Context = CanvasRenderingContext2D;
