@@ -24,7 +24,7 @@ def test_nothing_of_a_step_stays_that_cannot_be_handed_over(monkeypatch: pytest.
         model(torch.randn(2, 1, 8, 8)).sum().backward()
         with pytest.warns(TorchgraphWarning, match="the GPU failed") as told:
             assert wait_for(lambda: len(told) > 0)  # another thread warns, after it has noted the failure
-            assert any("the GPU failed" in str(record) for record in heard.records)
+        assert any("the GPU failed" in str(record) for record in heard.records)
         model(torch.randn(2, 1, 8, 8)).sum().backward()  # it is not logged
         hooked = [name for name, one in model.named_modules() if name and one._forward_hooks]
         assert not hooked
