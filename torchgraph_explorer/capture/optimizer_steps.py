@@ -26,6 +26,7 @@ from torchgraph_explorer.capture.no_dispatch import NoDispatch
 from torchgraph_explorer.capture.parameter_places import ParameterPlace, parameter_places
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.skipped_updates import SkippedUpdates
+from torchgraph_explorer.capture.uncompiled import uncompiled
 
 ASK_AGAIN = 20
 """Steps after which it is asked again whether an optimizer has parameters of the model."""
@@ -139,6 +140,7 @@ class OptimizerSteps:
         if not here.frames:
             here.optimizers.clear()
 
+    @uncompiled
     def _before(self, optimizer: Optimizer) -> None:
         here, frame = self._open, users_frame()
         self._leave_failed(frame)
@@ -146,6 +148,7 @@ class OptimizerSteps:
         here.optimizers.append(weakref.ref(optimizer))
         self._tell(lambda each: each.before_step(optimizer))
 
+    @uncompiled
     def _after(self) -> None:
         here, mark = self._open, _FrameMark.of(users_frame())
         while here.frames and here.frames.pop() != mark:
