@@ -19,7 +19,6 @@ from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_wandb import snapshot_process
 from torchgraph_wandb import xray_data as chart_xray
 from torchgraph_wandb.chart.themes import LIGHT
-from torchgraph_wandb.equal_findings import span, together
 from torchgraph_wandb.text_encoding import NOT_FINITE, NOT_RECORDED
 from torchgraph_wandb.xray_data import curve, xray_data
 from torchgraph_wandb.xray_rows import nested
@@ -500,21 +499,6 @@ def click_row(panel: Panel, number: int) -> None:
     row = sorted(panel.items("finding_row"), key=lambda row: float(row["top"]))[number]
     panel.page.mouse.click(row["left"] + 60, row["top"] + 8)
     panel.settle()
-
-
-@pytest.mark.parametrize(
-    ("modules", "places"),
-    [
-        (["a", "b", "c"], ["a … c"]),
-        (["blocks.0.fc", "blocks.1.fc", "blocks.11.fc"], ["blocks.0–11.fc"]),
-        (["a", "b", "c", "x.1", "x.2", "x.3"], ["a … c", "x.1–3"]),
-        (["a", "b"], ["a … a", "b … b"]),
-        (["a", "x.y", "b.c.d"], ["a … a", "x.y … x.y", "b.c.d … b.c.d"]),
-    ],
-)
-def test_neighbours_that_say_the_same_stand_together(modules: list[str], places: list[str]) -> None:
-    found = [span([str(one.module) for one in some]) for some in together(unused(*modules))]
-    assert found == places
 
 
 def test_the_line_above_counts_findings_and_is_red_for_errors(

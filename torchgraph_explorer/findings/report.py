@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.finding import SEVERITIES, Band, Finding
+from torchgraph_explorer.findings.equal import span, together
 from torchgraph_explorer.findings.rules import RULES
 from torchgraph_explorer.printable import printable
 
@@ -21,6 +22,9 @@ NOTHING = "Nothing found."
 
 MOST_ROOTS = 3
 """How many kinds a summary names."""
+
+MOST_NAMED = 12
+"""How many modules are named that a finding says the same of. JSON has all."""
 
 
 def as_json(run: str, found: Found) -> dict[str, Any]:
@@ -76,11 +80,13 @@ def as_text(found: Found) -> str:
     lines: list[str] = []
     for name, findings in found.items():
         lines += [*([""] if lines else []), f"model {name}", *([] if findings else [f"  {NOTHING}"])]
-        for one in findings:
+        for equal in together(findings):
+            one = equal[0]
             indent = "    " if one.causes else "  "
             lines += [
-                f"{indent}{one.severity:<8} {one.kind} at {place(one)}, {when(one)}",
+                f"{indent}{one.severity:<8} {one.kind} at {places(equal)}, {when(one)}",
                 f"{indent}  {one.text}",
+                *([f"{indent}  The same holds for {_others(equal)}."] if equal[1:] else []),
                 *([] if one.causes else [f"{indent}  Try: {one.advice}"]),
             ]
     hint = _way_to_explanation([one for findings in found.values() for one in findings])
@@ -98,10 +104,12 @@ def as_markdown(run: str, found: Found) -> str:
     lines = [f"# Findings of {_escaped(run)}"]
     for name, findings in found.items():
         lines += ["", f"## {_escaped(name)}", "", *([] if findings else [NOTHING])]
-        for one in findings:
+        for equal in together(findings):
+            one = equal[0]
             indent = "  " if one.causes else ""
-            head = f"**{one.kind}** ({one.severity}) at {_escaped(place(one))}, {when(one)}"
-            lines.append(f"{indent}- {head}: {_escaped(one.text)} *{_escaped(one.advice)}*")
+            head = f"**{one.kind}** ({one.severity}) at {_escaped(places(equal))}, {when(one)}"
+            same = f" The same holds for {_escaped(_others(equal))}." if equal[1:] else ""
+            lines.append(f"{indent}- {head}: {_escaped(one.text)}{same} *{_escaped(one.advice)}*")
     return "\n".join(lines)
 
 
@@ -175,6 +183,20 @@ def place(one: Finding) -> str:
     call = f" call {one.call}" if one.call else ""
     path = f" {one.path}" if one.path else ""
     return f"{one.module or 'the model'}{call}{path}"
+
+
+def places(equal: Sequence[Finding]) -> str:
+    """Where findings are that say the same, in words, and of how many modules they are."""
+    if len(equal) == 1:
+        return place(equal[0])
+    return f"{span([place(one) for one in equal])} ({len(equal)} modules)"
+
+
+def _others(equal: Sequence[Finding]) -> str:
+    names = [f"`{one.module}`" for one in equal[1:]]
+    if len(names) <= MOST_NAMED:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more modules"
 
 
 def when(one: Finding) -> str:

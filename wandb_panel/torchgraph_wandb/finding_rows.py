@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.findings.equal import span, together
 from torchgraph_explorer.findings.report import kind_and_place, place, when
 from torchgraph_wandb.chart_data import ChartData, place_of
 from torchgraph_wandb.chart_text import LINE_WIDTH
-from torchgraph_wandb.equal_findings import span, together
 from torchgraph_wandb.text_encoding import listed
 from torchgraph_wandb.xray_rows import module_id
 

@@ -1,3 +1,4 @@
+import {readFileSync} from 'node:fs';
 import {signal} from '@preact/signals';
 import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 import type {Band, Finding, Findings, SameFindings} from '../src/api/types';
@@ -9,6 +10,16 @@ import {badgeText, badgeWords, earlierOrigin, findingMarks, seriesOf, tensorOf} 
 import {equalRoots, kindsText, rootsOf, worst} from '../src/findings/roots';
 import {ModelFindings} from '../src/model/findings';
 import {GRAPH, series} from './fixtures';
+
+interface Case {
+  about: string;
+  findings: Partial<Finding>[];
+  groups: number[][];
+  places: (string | null)[];
+}
+
+/** The cases that Python's tests read, too. */
+const CASES = JSON.parse(readFileSync(new URL('../../../tests/contracts/equal_findings.json', import.meta.url), 'utf8')) as Case[];
 
 const ZEROS: Band = {statistic: 'zero_fraction', kind: 'value', low: null, high: 0.98};
 
@@ -96,29 +107,11 @@ describe('root causes', () => {
     ]);
   });
 
-  const unused = (id: number, module: string, fields: Partial<Finding> = {}) =>
-    finding(id, {kind: 'unused-module', module, call: null, path: null, text: `\`${module}\` is never called.`, ...fields});
-
-  test.each([
-    ['siblings', ['a', 'b', 'c'], [['a', 'b', 'c']]],
-    ['what differs in its number', ['blocks.0.spare', 'blocks.1.spare', 'blocks.12.spare'], [['blocks.0.spare', 'blocks.1.spare', 'blocks.12.spare']]],
-    ['two kinds of neighbours', ['a', 'b', 'c', 'x.1', 'x.2', 'x.3'], [['a', 'b', 'c'], ['x.1', 'x.2', 'x.3']]],
-    ['two are few', ['a', 'b'], [['a'], ['b']]],
-    ['modules far from each other', ['a', 'x.y', 'b.c.d'], [['a'], ['x.y'], ['b.c.d']]],
-  ])('those that say the same stand together: %s', (_, modules, groups) => {
-    const found = equalRoots(rootsOf(modules.map((module, id) => unused(id, module))));
-    expect(found.map((all) => all.map((root) => root.finding.module))).toEqual(groups);
-  });
-
-  test.each([
-    ['say something else', {text: '`b` is large.'}],
-    ['are of another severity', {severity: 'error'}],
-    ['begin at another step', {step: 4}],
-    ['lead to others', {id: 9}],
-  ] as [string, Partial<Finding>][])('those that %s stand alone', (_, other) => {
-    const told = [unused(0, 'a'), unused(1, 'b', other), unused(2, 'c'), finding(5, {causes: [9]})];
-    expect(equalRoots(rootsOf(told)).map((all) => all.length)).toContain(1);
-    expect(equalRoots(rootsOf(told)).every((all) => all.length === 1)).toBe(true);
+  test.each(CASES)('those that say the same of neighbours stand together: $about', ({findings, groups, places}) => {
+    const told = findings.map((one, id) => finding(id, {kind: 'unused-module', call: null, path: null, text: 'It is never called.', ...one}));
+    const found = equalRoots(rootsOf(told)).map((all) => all.map((root) => root.finding));
+    expect(found.map((all) => all.map(({id}) => id))).toEqual(groups);
+    expect(found.map((all) => (all.length > 1 ? placesText(all.map((one) => one.module!)) : all[0]!.module))).toEqual(places);
   });
 
   test('the worst counts', () => expect([worst(all), worst(all.slice(2, 3)), worst([])]).toEqual(['error', 'warning', 'info']));

@@ -1,29 +1,35 @@
-"""Findings that say the same of neighbouring modules, put together as the viewer does (`findings/roots.ts`)."""
+"""Findings that say the same of neighbouring modules, put together: the rule of the viewer's `findings/roots.ts`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from torchgraph_explorer.finding import Finding
 
 FEWEST = 3
 """So many root causes that say the same stand together."""
 
-_NUMBER = re.compile(r"(\d+)")
+_NUMBER = re.compile(r"([0-9]+)")
 
 
-def together(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
-    """The findings in their order: each by itself, or three or more that say the same."""
+def together(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """All findings in their order: each by itself, or three or more root causes that say the same.
+
+    What follows from another finding in the list always stands by itself, as does a root cause that others follow from.
+    """
+    listed = set(map(id, findings))
     causes = {id(cause) for one in findings for cause in one.causes}
     runs: list[list[Finding]] = []
+    roots: list[Finding] = []
     for one in findings:
-        if runs and _are_equal(runs[-1][-1], one, causes):
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    for run in runs:
-        yield from [run] if len(run) >= FEWEST else ([one] for one in run)
+        follows = any(id(cause) in listed for cause in one.causes)
+        if not follows and roots and not {id(roots[-1]), id(one)} & causes and _are_equal(roots[-1], one):
+            roots.append(one)
+            continue
+        runs.append(own := [one])
+        roots = roots if follows else own
+    return [part for run in runs for part in ([run] if len(run) >= FEWEST else [[one] for one in run])]
 
 
 def span(places: Sequence[str]) -> str:
@@ -36,8 +42,8 @@ def span(places: Sequence[str]) -> str:
     return "".join([*first[:at], f"{first[at]}–{last[at]}", *first[at + 1 :]])
 
 
-def _are_equal(one: Finding, other: Finding, causes: set[int]) -> bool:
-    if one.module is None or other.module is None or {id(one), id(other)} & causes or one.causes or other.causes:
+def _are_equal(one: Finding, other: Finding) -> bool:
+    if one.module is None or other.module is None:
         return False
     return _said(one) == _said(other) and _are_neighbours(one.module, other.module)
 
