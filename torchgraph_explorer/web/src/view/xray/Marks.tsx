@@ -4,6 +4,7 @@ import type {JSX} from 'preact';
 import type {Finding, Severity} from '../../api/types';
 import {placeText, titleOf} from '../../findings/names';
 import {worst} from '../../findings/roots';
+import {HALF_PX, marksOf} from '../../xray/marks';
 import {rowOf} from '../../xray/tree';
 import {chosen, found} from '../findings/found';
 import {goToFinding} from '../findings/goToFinding';
@@ -11,22 +12,11 @@ import * as shown from '../state/shown';
 import {inSight, rows} from './store';
 import {keepXray} from './shownXray';
 
-const NEAR_PX = 9;
-const MOST = 60;
-/** From the middle of a mark to its upper corner. */
-const HALF_PX = 9;
-
-interface Mark {
-  x: number;
-  y: number;
-  findings: Finding[];
-}
-
 export function Marks({width, height}: {width: number; height: number}): JSX.Element {
   const className = shown.data.value?.session?.class_name ?? '';
   return (
     <div class="xray-marks">
-      {marksIn(width, height).map(({x, y, findings}) => {
+      {marksOf(places(width, height)).map(({x, y, subjects: findings}) => {
         const [first] = findings as [Finding];
         const severity: Severity = worst(findings);
         const words = findings.slice(0, 6).map((one) => `${titleOf(one.kind)}: ${placeText(one, className)}`);
@@ -49,19 +39,15 @@ export function Marks({width, height}: {width: number; height: number}): JSX.Ele
   );
 }
 
-/** Marks that would cover each other are one. A finding of the whole run stands at the top. */
-function marksIn(width: number, height: number): Mark[] {
+/** Where findings begin in the picture. A finding of the whole run stands at the top. */
+function* places(width: number, height: number): Generator<{x: number; y: number; subject: Finding}> {
   const {from, to} = inSight.value;
   const all = rows.value;
-  const marks: Mark[] = [];
   for (const finding of found.value?.findings ?? []) {
     const x = ((finding.step - from) / (to - from)) * width;
     if (!(x >= 0 && x <= width)) continue;
     const row = finding.module === null ? -1 : rowOf(all, finding.module);
     const y = row < 0 ? HALF_PX : Math.min(Math.max(((row + 0.5) / all.length) * height, HALF_PX), height - HALF_PX);
-    const near = marks.find((one) => Math.abs(one.x - x) < NEAR_PX && Math.abs(one.y - y) < NEAR_PX);
-    if (near) near.findings.push(finding);
-    else if (marks.length < MOST) marks.push({x, y, findings: [finding]});
+    yield {x, y, subject: finding};
   }
-  return marks;
 }
