@@ -301,6 +301,18 @@ def test_the_choices_are_one_line_each_in_a_small_window(viewer: Viewer, depende
     )
 
 
+def test_the_choices_of_how_it_is_shown_are_folded_in_a_narrow_window(viewer: Viewer, kept: str) -> None:
+    viewer.page.set_viewport_size({"width": 390, "height": 844})
+    look(viewer, kept, CONV)
+    scale = viewer.page.get_by_role("combobox", name="Scale")
+    expect(scale).to_be_hidden()
+    box = array(viewer).bounding_box()
+    assert box is not None
+    assert box["y"] < 190
+    viewer.page.get_by_role("button", name="How it is shown").click()
+    expect(scale).to_be_visible()
+
+
 def test_what_cannot_be_negative_is_coloured_from_zero_on(viewer: Viewer, kept: str) -> None:
     least = viewer.page.locator(".tensor-ramp span").first
     look(viewer, kept, CONV, sample="std")

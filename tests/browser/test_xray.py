@@ -91,7 +91,7 @@ def test_where_nothing_is_finite_the_legend_is_in_sight_in_a_small_window(own_vi
     expect(legend).to_be_in_viewport(ratio=1)
 
 
-def test_the_legend_is_in_sight_below_a_loss_in_a_very_small_window(viewer: Viewer, scalars: str) -> None:
+def test_the_legend_and_the_zoom_are_in_sight_in_a_very_small_window(viewer: Viewer, scalars: str) -> None:
     viewer.page.set_viewport_size({"width": 400, "height": 300})
     viewer.open(scalars)
     expect(viewer.page.locator(".node").first).to_be_visible()
@@ -99,6 +99,7 @@ def test_the_legend_is_in_sight_below_a_loss_in_a_very_small_window(viewer: View
     expect(viewer.page.locator(".xray-loss")).to_be_visible()
     expect(viewer.page.get_by_role("note", name=re.compile("^Legend"))).to_be_in_viewport(ratio=0.95)
     expect(viewer.page.locator(".xray-bar label", has_text="Changes")).to_be_in_viewport(ratio=1)
+    expect(viewer.page.get_by_role("button", name="Show fewer steps")).to_be_in_viewport(ratio=1)
 
 
 def test_the_range_of_a_single_loss_is_its_value(own_viewer: Viewer, own_logdir: Path) -> None:

@@ -1,5 +1,6 @@
 /** Which tensor, of which step, call and sample; and how it is shown. */
 
+import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {ComplexPart, KeptInfo} from '../../api/tensors';
 import {Segments, Select} from '../controls/Select';
@@ -146,18 +147,26 @@ const SCALE_OPTIONS: readonly Option[] = [
 /** How it is shown. */
 export function Manner({info}: {info: KeptInfo}): JSX.Element {
   const {look, scale, beside, ranges} = choices.tensors.value;
+  // Matters in a narrow window alone, where the choices would take several lines.
+  const isOpen = useSignal(false);
   return (
-    <div class="tensor-bar" role="toolbar" aria-label="How it is shown">
-      <AxesChoice />
-      <Select label="As" value={look} options={LOOK_OPTIONS} onChoose={(text) => store.change({look: text as Look})} />
-      <Select label="Scale" value={scale} options={SCALE_OPTIONS} onChoose={(text) => store.change({scale: text as ScaleChoice})} />
-      <Select label="Beside it" value={besideValue(beside)} options={besideOptions(info)} onChoose={(text) => store.change({beside: besideOf(text)})} />
-      {ranges !== null && (
-        <button type="button" class="button" onClick={() => store.change({ranges: null})}>
-          Whole tensor
-        </button>
-      )}
-    </div>
+    <>
+      <button type="button" class="button tensor-manner-button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+        <span class="fold" aria-hidden="true" />
+        How it is shown
+      </button>
+      <div class={`tensor-bar tensor-manner${isOpen.value ? ' is-open' : ''}`} role="toolbar" aria-label="How it is shown">
+        <AxesChoice />
+        <Select label="As" value={look} options={LOOK_OPTIONS} onChoose={(text) => store.change({look: text as Look})} />
+        <Select label="Scale" value={scale} options={SCALE_OPTIONS} onChoose={(text) => store.change({scale: text as ScaleChoice})} />
+        <Select label="Beside it" value={besideValue(beside)} options={besideOptions(info)} onChoose={(text) => store.change({beside: besideOf(text)})} />
+        {ranges !== null && (
+          <button type="button" class="button" onClick={() => store.change({ranges: null})}>
+            Whole tensor
+          </button>
+        )}
+      </div>
+    </>
   );
 }
 
