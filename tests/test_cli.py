@@ -18,6 +18,7 @@ from tests.processes import SECONDS, answers, python, taken_port, torchgraph
 from tests.record.examples import SERIES, flip, other_session, records, segment, write, write_small_run
 from tests.record.fuzzing import kept
 from tests.shared import FORKED
+from torchgraph_explorer.cli.printing import MOST_WARNINGS
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +155,22 @@ def test_info_tells_damage_once_and_as_a_sentence(tmp_path: Path) -> None:
     done = run("info", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("warning      segment 000000.tgraph: record at byte") == 1
+
+
+def test_a_warning_is_a_line_without_the_place_in_our_code(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    flip(segment(tmp_path), records(segment(tmp_path).read_bytes())[-2] + 20)
+    done = run("check", str(tmp_path))
+    [line] = done.stderr.splitlines()
+    assert line.startswith("torchgraph: warning: segment 000000.tgraph: record at byte")
+
+
+def test_of_very_many_warnings_the_last_ones_are_counted(tmp_path: Path) -> None:
+    write_small_run(tmp_path)
+    for number in range(1, MOST_WARNINGS + 4):
+        segment(tmp_path, number).write_bytes(segment(tmp_path).read_bytes())
+    lines = run("check", str(tmp_path)).stderr.splitlines()
+    assert [len(lines), lines[-1]] == [MOST_WARNINGS + 1, "torchgraph: and 3 more warnings"]
 
 
 def test_info_of_a_folder_without_a_run_takes_the_only_one_below(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from torch import nn
 from tests.findings.records import chain, module, recorded, weight
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.cli import main
+from torchgraph_explorer.errors import TorchgraphWarning
 
 FIELDS = {
     "id",
@@ -103,6 +104,16 @@ def test_markdown_shows_names_as_they_are(dropping: str, capsys: pytest.CaptureF
 def test_a_healthy_run_says_so(recorded_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(recorded_run), "--fail-on", "warning"]) == 0
     assert "Nothing found." in capsys.readouterr().out
+
+
+def test_a_run_without_a_step_is_not_called_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(TorchgraphWarning, match="no step was recorded"):
+        watch(nn.Linear(2, 2), backend="record", logdir=tmp_path, run="empty", verbose=False).close()
+    for form in ("text", "markdown"):
+        main(["check", str(tmp_path / "empty"), "--format", form])
+        told = capsys.readouterr().out
+        assert "No step was recorded, so nothing could be checked." in told
+        assert "Nothing found" not in told
 
 
 def judging(modules: int, folder: Path) -> float:

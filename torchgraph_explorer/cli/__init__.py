@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from torchgraph_explorer.cli import check, demo, diff, explain, explore, export, info, serve, wandb, xray
-from torchgraph_explorer.cli.printing import shown
+from torchgraph_explorer.cli.printing import short_warnings, shown
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.version import __version__
 
@@ -25,8 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 1 if `check` fails, or 2 after an error message on stderr."""
     options = _parser().parse_args(arguments)
     try:
-        status: int | None = options.act(options)
-        sys.stdout.flush()
+        with short_warnings():
+            status: int | None = options.act(options)
+            sys.stdout.flush()
     except TorchgraphError as fault:
         print("\n".join(map(shown, f"torchgraph: {fault}".split("\n"))), file=sys.stderr)
         return 2

@@ -41,7 +41,8 @@ def _check(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps(as_json(run.name, found), indent=2))
     else:
-        told = as_markdown(run.name, found) if options.format == "markdown" else as_text(found)
+        empty = [name for name in found if not len(run.model(name))]
+        told = as_markdown(run.name, found, empty) if options.format == "markdown" else as_text(found, empty)
         print("\n".join(map(shown, told.split("\n"))))
     if without := [name for name in found if "scalars" in run.model(name).session.log]:
         told = f"{', '.join(without)}: recorded without histograms, so saturated-activation was not looked for"

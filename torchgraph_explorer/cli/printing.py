@@ -1,8 +1,16 @@
-"""Text of a record, on a terminal."""
+"""Text of a record, and warnings, on a terminal."""
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torchgraph_explorer.errors import TorchgraphWarning
+
+MOST_WARNINGS = 10
+"""How many warnings are printed. A damaged run may have thousands."""
 
 
 def shown(line: str) -> str:
@@ -10,3 +18,27 @@ def shown(line: str) -> str:
     safe = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
     encoding = sys.stdout.encoding or "utf-8"
     return safe.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+@contextmanager
+def short_warnings() -> Iterator[None]:
+    """Within, a `TorchgraphWarning` is one line, as an error is: where our code raised it says nothing to users.
+
+    After `MOST_WARNINGS` of them, the others are only counted, and their number is printed at the end.
+    """
+    before, printed = warnings.formatwarning, 0
+
+    def short(message: Warning | str, category: type[Warning], *place: object) -> str:
+        nonlocal printed
+        if not issubclass(category, TorchgraphWarning):
+            return before(message, category, *place)  # type: ignore[arg-type]
+        printed += 1
+        return f"{shown(f'torchgraph: warning: {message}')}\n" if printed <= MOST_WARNINGS else ""
+
+    warnings.formatwarning = short  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+        if printed > MOST_WARNINGS:
+            print(f"torchgraph: and {printed - MOST_WARNINGS} more warnings", file=sys.stderr)

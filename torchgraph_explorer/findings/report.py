@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from torchgraph_explorer.finding import SEVERITIES, Band, Finding
@@ -19,6 +19,8 @@ SCHEMA = 1
 """Version of the JSON in docs/findings.md. It grows if a field goes or changes its meaning, but not for new fields."""
 
 NOTHING = "Nothing found."
+
+NO_STEP = "No step was recorded, so nothing could be checked."
 
 MOST_ROOTS = 3
 """How many kinds a summary names."""
@@ -75,11 +77,15 @@ def _plain_band(band: Band) -> dict[str, Any]:
     }
 
 
-def as_text(found: Found) -> str:
-    """The findings for a terminal; what follows from another is indented below it."""
+def as_text(found: Found, without_steps: Collection[str] = ()) -> str:
+    """The findings for a terminal; what follows from another is indented below it.
+
+    `without_steps` are the models of which no step was recorded.
+    """
     lines: list[str] = []
     for name, findings in found.items():
-        lines += [*([""] if lines else []), f"model {name}", *([] if findings else [f"  {NOTHING}"])]
+        nothing = NO_STEP if name in without_steps else NOTHING
+        lines += [*([""] if lines else []), f"model {name}", *([] if findings else [f"  {nothing}"])]
         for equal in together(findings):
             one = equal[0]
             indent = "    " if one.causes else "  "
@@ -99,11 +105,12 @@ def _way_to_explanation(findings: Sequence[Finding]) -> str:
     return known and f"torchgraph explain {known}"
 
 
-def as_markdown(run: str, found: Found) -> str:
-    """The findings as Markdown, as for a comment on a change."""
+def as_markdown(run: str, found: Found, without_steps: Collection[str] = ()) -> str:
+    """The findings as Markdown, as for a comment on a change; `without_steps` as of `as_text`."""
     lines = [f"# Findings of {_escaped(run)}"]
     for name, findings in found.items():
-        lines += ["", f"## {_escaped(name)}", "", *([] if findings else [NOTHING])]
+        nothing = NO_STEP if name in without_steps else NOTHING
+        lines += ["", f"## {_escaped(name)}", "", *([] if findings else [nothing])]
         for equal in together(findings):
             one = equal[0]
             indent = "  " if one.causes else ""
