@@ -46,6 +46,9 @@ def series(**fields: object) -> bytes:
         pytest.param(enveloped(b"\xff\xff\xff"), id="a head that is no message"),
         pytest.param(series(id=2**31, role=1, kind=1), id="a series id that would fill the memory"),
         pytest.param(enveloped(pb.Head(frame=pb.Frame(step=2**63)).SerializeToString()), id="a step beyond all"),
+        pytest.param(
+            enveloped(pb.Head(frame=pb.Frame(step=2**53 + 2)).SerializeToString()), id="a step that no page can ask for"
+        ),
         pytest.param(enveloped(pb.Head(graph=pb.Graph(check=1)).SerializeToString(), b"x"), id="a graph's check"),
         pytest.param(
             enveloped(pb.Head(graph=pb.Graph(check=zlib.crc32(b"x"))).SerializeToString(), b"x"), id="a graph's body"

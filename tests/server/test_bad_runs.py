@@ -51,7 +51,7 @@ def one_id(run: Path) -> None:
 def of_nothing(run: Path) -> None:
     """Frames and series of graphs, modules and series that there are not."""
     stray = tuple(replace(one, module="gone", call=77) for one in SERIES)
-    write(run, stray, frame(0, graph=5, series=(0, 99)), frame(2**62, graph=0))
+    write(run, stray, frame(0, graph=5, series=(0, 99)), frame(2**53, graph=0))
 
 
 def clocks(run: Path) -> None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.limits import LAST_STEP
 
 MOST_RECORD = 1 << 20
 """Bytes of a record that is read; a longer one holds pictures or histograms."""
@@ -158,7 +159,7 @@ def _of_history(data: bytes) -> Iterator[Value]:
         return
     found = {_name(one): value for one in items if (value := _value(one)) is not None}
     time, step = found.get("_timestamp"), found.get("_step", 0.0)
-    if time is None or not math.isfinite(time) or not 0 <= step < 1 << 62:
+    if time is None or not math.isfinite(time) or not 0 <= step <= LAST_STEP:
         return
     for name, value in found.items():
         if name and not name.startswith("_") and len(name) <= MOST_NAME:
