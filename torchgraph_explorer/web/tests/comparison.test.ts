@@ -16,7 +16,8 @@ describe('names of runs', () => {
   test.each([
     ['dates', ['2026-11-21_08-43-04', '2026-11-21_09-10-00'], ['08-43-04', '09-10-00']],
     ['settings', ['sweep/lr=0.1_wd=0', 'sweep/lr=0.01_wd=0'], ['lr=0.1', 'lr=0.01']],
-    ['one that is the beginning of another', ['net', 'net_big'], ['net', 'big']],
+    ['one that is the beginning of another', ['sweep/net', 'sweep/net_big'], ['net', 'net_big']],
+    ['one that is the end of another', ['run_net', 'run_big_net'], ['net', 'big_net']],
     ['one alone', ['sweep/lr=0.1'], ['sweep/lr=0.1']],
     ['equal names', ['a_b', 'a_b'], ['a_b', 'a_b']],
     ['nothing in common', ['adam', 'sgd'], ['adam', 'sgd']],

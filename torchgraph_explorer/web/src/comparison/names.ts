@@ -14,16 +14,16 @@ export function shortNames(all: readonly Named[]): string[] {
   return all.map((_, i) => `${runs[i]} · ${models[i]}`);
 }
 
-/** Names without what all of them begin and end with; whole words only. A name of which nothing would be left stays whole. */
+/** Names without what all of them begin and end with; whole words only, and at least one word of each stays. */
 export function shortened(names: readonly string[]): string[] {
   if (names.length < 2 || areEqual(names)) return [...names];
   const words = names.map(wordsOf);
-  const fewest = Math.min(...words.map(({length}) => length));
+  const most = Math.min(...words.map(({length}) => length)) - 1;
   const isShared = (at: (of: readonly string[]) => string | undefined): boolean => words.every((of) => at(of) === at(words[0]!));
   let front = 0;
-  while (front < fewest && isShared((of) => of[front])) front += 1;
+  while (front < most && isShared((of) => of[front])) front += 1;
   let back = 0;
-  while (back < fewest - front && isShared((of) => of[of.length - 1 - back])) back += 1;
+  while (back < most - front && isShared((of) => of[of.length - 1 - back])) back += 1;
   return words.map((of, i) => of.slice(front, of.length - back).join('').replace(EDGES, '') || names[i]!);
 }
 
