@@ -39,10 +39,15 @@ def train(name: str, model: nn.Module, loss_of: Loss, *, logdir: str, rate: floa
 
 
 def deep(layers: int, activation: Callable[[], nn.Module], gain: float | None = None) -> nn.Sequential:
-    """Linear layers with an activation function between; their weights have the standard deviation `gain / √width`."""
+    """Linear layers with an activation function between.
+
+    With a `gain`, their weights have the standard deviation `gain / √width`, and their biases are zero: random biases
+    would keep the outputs apart where the weights do not.
+    """
     linears = [nn.Linear(WIDTH, WIDTH) for _ in range(layers)]
     for linear in linears if gain is not None else ():
         nn.init.normal_(linear.weight, std=(gain or 0) / WIDTH**0.5)
+        nn.init.zeros_(linear.bias)
     return nn.Sequential(*(one for linear in linears for one in (linear, activation())), nn.Linear(WIDTH, 1))
 
 

@@ -22,7 +22,7 @@ STEPS_OF_BUG = 8
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    guide.record(["last_relu", "towers", "toy", "killed", "nan"], str(folder))
+    guide.record(["last_relu", "towers", "toy", "killed", "nan", "initialisation"], str(folder))
     find_the_bug.train("faulty", ends_active=True, steps=STEPS_OF_BUG, logdir=str(folder))
     attention_text.main(steps=1, logdir=str(folder))
     return folder
@@ -51,6 +51,14 @@ def test_one_tower_gets_less_gradient(logdir: Path) -> None:
         for at in (0, 1)
     ]
     assert (norms[0] > 3 * norms[1]).all()
+
+
+def test_outputs_shrink_from_layer_to_layer_until_they_are_trained(logdir: Path) -> None:
+    run = model(logdir, "initialisation")
+    layers = [run.find(module=str(at), role="output", kind="value")[0] for at in range(0, 17, 2)]
+    first, last = np.array([run.history(one).column("std")[[0, -1]] for one in layers]).T
+    assert (first[1:] < 0.7 * first[:-1]).all()
+    assert last[-1] > 100 * first[-1]
 
 
 def test_the_toy_network_is_pushed_beyond_what_one_expects(logdir: Path) -> None:
