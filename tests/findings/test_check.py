@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -114,6 +115,20 @@ def test_a_run_without_a_step_is_not_called_healthy(tmp_path: Path, capsys: pyte
         told = capsys.readouterr().out
         assert "No step was recorded, so nothing could be checked." in told
         assert "Nothing found" not in told
+
+
+def test_on_a_terminal_lines_are_broken_at_words_and_in_a_pipe_they_are_whole(
+    exploding: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["check", exploding])
+    whole = capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    main(["check", exploding])
+    told = capsys.readouterr().out
+    assert max(map(len, whole.splitlines())) > 60 >= max(map(len, told.splitlines()))
+    assert told.split() == whole.split()
+    assert all(line.startswith("    ") for line in told.splitlines()[2:5])
 
 
 def judging(modules: int, folder: Path) -> float:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from torchgraph_explorer.cli.options import add_rules, given, own_rules
-from torchgraph_explorer.cli.printing import shown
+from torchgraph_explorer.cli.printing import print_text, shown
 
 
 def add_command(commands: Any) -> None:
@@ -43,7 +43,7 @@ def _check(options: argparse.Namespace) -> int:
     else:
         empty = [name for name in found if not len(run.model(name))]
         told = as_markdown(run.name, found, empty) if options.format == "markdown" else as_text(found, empty)
-        print("\n".join(map(shown, told.split("\n"))))
+        print_text(told)
     if without := [name for name in found if "scalars" in run.model(name).session.log]:
         told = f"{', '.join(without)}: recorded without histograms, so saturated-activation was not looked for"
         print(shown(told), file=sys.stderr)

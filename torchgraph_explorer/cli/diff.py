@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from torchgraph_explorer.cli.options import chosen_model, given
-from torchgraph_explorer.cli.printing import shown
+from torchgraph_explorer.cli.printing import print_text
 
 
 def add_command(commands: Any) -> None:
@@ -46,5 +46,5 @@ def _diff(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(as_json(found), indent=2))
     else:
-        print("\n".join(map(shown, as_text(found, (options.run_a, options.run_b)).split("\n"))))
+        print_text(as_text(found, (options.run_a, options.run_b)))
     return int(options.fail_on_difference and not found.is_equal)

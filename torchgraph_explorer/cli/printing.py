@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torchgraph_explorer.errors import TorchgraphWarning
+
+NARROWEST = 40
+"""Columns of a line on a terminal at least."""
 
 MOST_WARNINGS = 10
 """How many warnings are printed. A damaged run may have thousands."""
@@ -18,6 +23,30 @@ def shown(line: str) -> str:
     safe = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
     encoding = sys.stdout.encoding or "utf-8"
     return safe.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def print_text(text: str) -> None:
+    """Print `text`. On a terminal, lines that do not fit are broken at words and keep their indentation.
+
+    In a pipe or a file, lines stay whole, so that other programs can search in them.
+    """
+    columns = max(NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+    for line in map(shown, text.split("\n")):
+        print(line if columns is None else _fitted(line, columns))
+
+
+def _fitted(line: str, columns: int) -> str:
+    content = line.lstrip()
+    indent = line[: len(line) - len(content)]
+    broken = textwrap.wrap(
+        content,
+        columns,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return line if len(line) <= columns else "\n".join(broken)
 
 
 @contextmanager
