@@ -56,6 +56,7 @@ export function Legend() {
 function WidthLegend() {
   const scale = edgeWidths.value;
   const isShown = choices.areWidthsShown.value;
+  const [low, high] = [formatNumber(scale?.low ?? 0), formatNumber(scale?.high ?? 0)];
   return (
     <>
       <Select
@@ -69,11 +70,11 @@ function WidthLegend() {
       />
       {isShown && scale !== null && (
         <div class="legend-item legend-widths" title="Norm of the gradient that comes back along an edge at this step; the scale is logarithmic, and that of the whole graph">
-          <span>{formatNumber(scale.low)}</span>
+          {low !== high && <span>{low}</span>}
           <svg width="44" height="10" aria-hidden="true">
             <path class="legend-wedge" d={`M0,${5 - scale.at(scale.low) / 2}L44,${5 - WIDEST / 2}V${5 + WIDEST / 2}L0,${5 + scale.at(scale.low) / 2}z`} />
           </svg>
-          <span>{formatNumber(scale.high)}</span>
+          <span>{high}</span>
         </div>
       )}
       {isShown && !areFlowsKnown.value && <span class="dim">The gradient along edges was not recorded.</span>}
