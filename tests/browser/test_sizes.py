@@ -23,6 +23,11 @@ OUTSIDE = """(all) => all
   .filter(([, box]) => box.left < 0 || box.right > innerWidth || box.top < 0 || box.bottom > innerHeight)
   .map(([name]) => name)"""
 
+ENDS_IN_AN_ELLIPSIS = """() => {
+  const bar = document.querySelector('.breadcrumb'), name = bar.firstElementChild;
+  return bar.scrollWidth <= bar.clientWidth && name.scrollWidth > name.clientWidth;
+}"""
+
 STEP_IN_SIGHT = (
     """(text) => text.querySelector('b').getBoundingClientRect().right <= text.getBoundingClientRect().right"""
 )
@@ -217,3 +222,18 @@ def test_the_row_of_what_is_selected_stays_in_sight_when_the_list_gets_lower(vie
     expect(row).to_be_in_viewport(ratio=1)
     viewer.page.set_viewport_size({"width": 1280, "height": 600})  # as findings do that come later
     expect(row).to_be_in_viewport(ratio=1)
+
+
+def test_a_name_without_room_ends_in_an_ellipsis(viewer: Viewer, gan: str) -> None:
+    viewer.page.set_viewport_size({"width": 440, "height": 300})
+    viewer.open(gan)
+    expect(viewer.crumbs).to_have_text(["Calls of the model"])
+    expect_true(viewer.page, ENDS_IN_AN_ELLIPSIS)
+
+
+def test_the_legend_has_one_number_where_all_edges_are_equally_wide(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Sequential(nn.Linear(4, 2))
+    with watching(model, own_logdir, "one"):
+        train(model, [(torch.ones(8, 4),)], mean_square)
+    own_viewer.open("one")
+    expect(own_viewer.page.locator(".legend-widths span")).to_have_count(1)
