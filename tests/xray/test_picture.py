@@ -83,7 +83,7 @@ def test_a_spike_of_the_loss_is_in_the_picture_whole(tmp_path: Path) -> None:
     values = [4_094.0 if step == 50 else 1 + step / STEPS for step in range(STEPS)]
     write(tmp_path, SERIES, *frames(range(0, STEPS, 7)), logged(list(range(STEPS)), loss=values))
     root = ET.fromstring(xray_svg(open_run(tmp_path).model()))
-    assert "1 to 4094, log" in [one.text for one in root.iter(f"{SVG}text")]
+    assert {"loss, log", "1 to 4094"} <= {one.text for one in root.iter(f"{SVG}text")}
     line = root.find(f"{SVG}polyline")
     assert line is not None
     heights = [float(point.partition(",")[2]) for point in line.attrib["points"].split()]
@@ -104,6 +104,16 @@ def test_any_name_gives_a_picture_that_can_be_read(tmp_path: Path, bad: str) -> 
     series = tuple(replace(one, module=one.module and f"{one.module}{bad}") for one in SERIES)
     write(tmp_path, series, *frames(range(3)), session=replace(SESSION, class_name=bad))
     ET.fromstring(xray_svg(open_run(tmp_path).model()))
+
+
+def test_long_names_of_modules_and_of_the_loss_are_shortened_in_the_middle(tmp_path: Path) -> None:
+    series = tuple(replace(one, module=one.module and f"encoder.{one.module}.{'x' * 30}") for one in SERIES)
+    losses = replace(logged([0, 1, 2], loss=[3, 2, 1]), names=("train/cross_entropy_of_all_tokens/loss",))
+    write(tmp_path, series, *frames(range(3)), losses)
+    texts = ET.fromstring(xray_svg(open_run(tmp_path).model())).iter(f"{SVG}text")
+    names = [str(one.text) for one in texts if one.get("text-anchor") == "end"]
+    assert "train/cr…kens/loss" in names
+    assert max(map(len, names)) <= 18
 
 
 @pytest.mark.parametrize("steps", [1, 2])

@@ -29,6 +29,8 @@ MOST_NAMED = 40
 
 _WIDTH, _ROWS_PX, _LOSS_PX, _FOOT_PX, _HEAD_PX = 640, 240, 44, 40, 26
 _GUTTER_PX, _RIGHT_PX = 112, 10
+_NAME = 18
+"""So many characters fit beside the rows, also in a wide font such as DejaVu Sans."""
 _WIDE = 20
 """The loss is drawn logarithmically if its whole range is so many times that of 99 % of its values."""
 _LEAST_ROW_PX = 9
@@ -186,7 +188,9 @@ class _Picture:
     def _loss(self, loss: Scalar) -> Iterator[str]:
         is_there = np.isfinite(loss.values) & (loss.steps >= self.edges[0]) & (loss.steps <= self.edges[-1])
         steps, values = loss.steps[is_there], loss.values[is_there]
-        yield _text(_GUTTER_PX - 4, _HEAD_PX + 14, loss.name[-22:], anchor="end", colour="#4a5364")
+        is_wide = len(values) > 0 and _is_wide(values)
+        name = f"{_shortened(loss.name, _NAME - 5)}, log" if is_wide else _shortened(loss.name)
+        yield _text(_GUTTER_PX - 4, _HEAD_PX + 14, name, anchor="end", colour="#4a5364")
         for step in loss.steps[~np.isfinite(loss.values)][:200].tolist():
             if self.edges[0] <= step <= self.edges[-1]:
                 place = f'x="{self.x(step) - 1:.1f}" y="{_HEAD_PX}" width="2" height="{_LOSS_PX}"'
@@ -194,8 +198,7 @@ class _Picture:
         if not len(values):
             return
         label = f"{_short(values.min())} to {_short(values.max())}"
-        if _is_wide(values):
-            values, label = np.log(values), f"{label}, log"
+        values = np.log(values) if is_wide else values
         yield _text(_GUTTER_PX - 4, _HEAD_PX + 25, label, anchor="end", colour="#656e7e")
         low, high = float(values.min()), float(values.max())
         x = np.array([self.x(step) for step in steps.tolist()])
@@ -274,7 +277,7 @@ def _ticks(low: float, high: float) -> Iterator[float]:
         at += gap
 
 
-def _shortened(name: str, most: int = 22) -> str:
+def _shortened(name: str, most: int = _NAME) -> str:
     half = most // 2
     return name if len(name) <= most else f"{name[: half - 1]}…{name[-half:]}"
 
