@@ -64,6 +64,17 @@ def test_the_picture_has_a_row_a_module_the_loss_and_red_where_it_is_not_finite(
     assert 76 <= columns.min() <= 77 <= columns.max() <= 78
 
 
+def test_marks_that_would_cover_each_other_are_one_of_the_worst_colour(folder: Path) -> None:
+    marks = [
+        XrayMark(None, 0, "info", "First."),
+        XrayMark(None, 1, "error", "Second."),
+        XrayMark("b", 77, "info", "Far."),
+    ]
+    root = ET.fromstring(xray_svg(open_run(folder).model(), "output_std", marks=marks))
+    told = [(one.get("fill"), one.findtext(f"{SVG}title")) for one in root.iter(f"{SVG}path")]
+    assert told == [("#c81414", "First. Second."), ("#2458d3", "Far.")]
+
+
 def test_colours_go_from_the_least_to_the_largest_number() -> None:
     codes = encode(np.array([1e-3, 1.0, 1e3, np.nan, 1.0]), np.array([False, False, False, False, True]))
     pixels = pixels_of(codes, scale_of(codes, is_share=False))

@@ -54,6 +54,9 @@ class XrayMark:
 
 
 _COLOURS = {"error": "#c81414", "warning": "#b26206", "info": "#2458d3"}
+"""Of marks, the worst first."""
+_DIAMOND_PX, _MOST_TOLD = 12, 6
+"""From corner to corner of a mark, its outline included; and how many findings its tooltip tells."""
 
 
 def xray_svg(
@@ -207,16 +210,25 @@ class _Picture:
         yield f'<polyline points="{points}" fill="none" stroke="#2458d3" stroke-width="1.1"/>'
 
     def _marks(self, marks: Sequence[XrayMark], top: float) -> Iterator[str]:
+        """Diamonds. Those that would cover each other are one, as in the viewer."""
         row = self.rows_px / len(self.names)
+        drawn: list[tuple[float, float, list[XrayMark]]] = []
         for one in marks:
             if not self.edges[0] <= one.step <= self.edges[-1]:
                 continue
             at = self.modules.index(one.module) if one.module in self.modules else -1
-            y = top if at < 0 else top + (at + 0.5) * row
-            x = self.x(one.step)
+            x, y = self.x(one.step), top if at < 0 else top + (at + 0.5) * row
+            covered = (some for left, high, some in drawn if abs(left - x) + abs(high - y) < _DIAMOND_PX)
+            if (some := next(covered, None)) is None:
+                drawn.append((x, y, [one]))
+            else:
+                some.append(one)
+        for x, y, some in drawn:
+            severity = min((one.severity for one in some), key=[*_COLOURS].index)
+            title = " ".join(one.text for one in some[:_MOST_TOLD])
             yield (
-                f'<path d="M{x:.1f} {y - 5:.1f}l5 5-5 5-5-5z" fill="{_COLOURS.get(one.severity, "#656e7e")}" '
-                f'stroke="#fff" stroke-width="1"><title>{_clean(one.text)}</title></path>'
+                f'<path d="M{x:.1f} {y - 5:.1f}l5 5-5 5-5-5z" fill="{_COLOURS[severity]}" '
+                f'stroke="#fff" stroke-width="1"><title>{_clean(title)}</title></path>'
             )
 
     def _legend(self, scale: ColourScale, y: float) -> Iterator[str]:
