@@ -215,6 +215,10 @@ class Places:
         source, target = (self._node_of.get(chain[at]) for chain in chains)
         return source is None or target is None or target in self._behind(source)
 
+    def is_reached(self, source: int, target: int) -> bool:
+        """Whether data goes from one node of the graph to another, along the edges of the inside that has both."""
+        return target in self._behind(source)
+
     @cached_property
     def _node_of(self) -> dict[int, int]:
         """The node that stands for each call."""

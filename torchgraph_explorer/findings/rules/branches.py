@@ -59,11 +59,13 @@ class _Junction(NamedTuple):
     Attributes:
         place: The name of the module that they go into.
         branches: The columns of their values.
+        nodes: The nodes of the graph that hand them on.
         result: The column of the values that they are combined to; None if these are not recorded.
     """
 
     place: str
     branches: tuple[int, ...]
+    nodes: tuple[int, ...]
     result: int | None
 
 
@@ -92,19 +94,26 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
             continue
         reported.add(small)
         at, other = evidence.series[small], evidence.series[large]
+        is_residual = evidence.places.is_reached(junction.nodes[most], junction.nodes[least])
         yield finding(
             evidence,
             "imbalanced-branches",
-            "warning",
+            "info" if is_residual else "warning",
             at=at,
             rows=rows[kept],
             numbers={"small": usual.min(), "large": usual.max(), "ratio": usual.max() / usual.min()},
             text=f"`{at.path}` of {named(at.module)} has a root mean square of {usual.min():.3g}. In "
             f"{named(junction.place)}, it meets `{other.path}` of {named(other.module)}, whose root mean square is "
-            f"{usual.max():.3g}, and hardly counts.",
+            f"{usual.max():.3g}, and hardly counts.{_RESIDUAL if is_residual else ''}",
             advice="Normalise the branches before they are added or joined.",
             band=Band("rms", low=float(usual.max()) / APART),
         )
+
+
+_RESIDUAL = (
+    " It is computed from the other one, as a residual branch is. Many of these begin small on purpose, and grow as "
+    "they learn."
+)
 
 
 def _positive_rows(scales: Floats) -> Rows:
@@ -216,12 +225,11 @@ def _junctions(evidence: Evidence) -> Iterator[_Junction]:
         node = graph.nodes[target]
         if len(nodes) < 2 or not _takes_one(evidence, node):
             continue
-        columns = [_column(evidence, graph.nodes[source]) for source in nodes]
         result = _result(evidence, node)
-        known = dict.fromkeys(column for column in columns if column is not None)
-        parts = tuple(column for column in known if result is None or _fits(evidence, column, result))
+        known = {column: source for source in nodes if (column := _column(evidence, graph.nodes[source])) is not None}
+        parts = [one for one in known if result is None or _fits(evidence, one, result)]
         if len(parts) >= 2:
-            yield _Junction(_place(evidence, node), parts, result)
+            yield _Junction(_place(evidence, node), tuple(parts), tuple(known[one] for one in parts), result)
 
 
 def _fits(evidence: Evidence, part: int, result: int) -> bool:

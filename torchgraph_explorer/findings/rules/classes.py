@@ -11,5 +11,12 @@ RECURRENT_CELLS = frozenset({"RNNCell", "LSTMCell", "GRUCell"})
 RECTIFIERS = frozenset({"ReLU", "ReLU6", "Threshold"})
 """Activations whose value and gradient are zero below a threshold."""
 
-LIBRARIES = ("transformers.", "diffusers.", "timm.", "torchvision.", "torchaudio.", "open_clip.")
+LIBRARIES = (
+    *("transformers.", "diffusers.", "timm.", "torchvision.", "torchaudio.", "open_clip.", "sentence_transformers."),
+    *("vit_pytorch.", "x_transformers.", "denoising_diffusion_pytorch.", "efficientnet_pytorch.", "segment_anything."),
+    *("detectron2.", "mmcls.", "mmcv.", "mmdet.", "mmpretrain.", "mmseg.", "segmentation_models_pytorch.", "monai."),
+    *("asteroid.", "espnet.", "espnet2.", "fairseq.", "nemo.", "speechbrain.", "whisper.model.", "clip.model."),
+    *("darts.", "neuralforecast.", "pytorch_forecasting.", "pytorch_tabnet.", "tsai.", "kan.MultKAN."),
+    *("torch_geometric.", "stable_baselines3.", "tianshou."),
+)
 """Beginnings of the qualified names of classes from libraries of ready-made models: users do not write these."""

@@ -24,6 +24,11 @@ LOST = 1e-4
 """A layer has lost its gradient if the norm of this over that of its weights is less than this share of the largest
 such ratio of any layer."""
 
+LOST_BESIDE_USUAL = 1e-2
+"""A layer has lost its gradient only if its ratio is also less than this share of the median one of the layers after
+it. A gradient that decays evenly over the layers to `LOST` passes the root of that in the middle. A last layer with
+small weights alone may have a ratio thousands of times that of all others, which says nothing of the first ones."""
+
 LOST_AT_ONCE = 1e-5
 """As `LOST`, where all lost layers take the same tensors, as those of query and key do. Their gradient is small without
 any fault as long as attention gives all keys the same weight."""
@@ -85,7 +90,9 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     # Only what comes after the lost layers has a gradient that could reach them.
     behind = [at for at in range(lost, len(layers)) if _leads_to(evidence, layers[:lost], layers[at])]
     largest = np.nanmax(ratios[:, behind], axis=1, initial=0)
-    if 2 * (ratios[rows, 0] < LOST * largest[rows]).sum() <= len(rows):
+    usual = np.nanmedian(ratios[:, behind], axis=1) if behind else largest
+    is_first_lost = (ratios[rows, 0] < LOST * largest[rows]) & (ratios[rows, 0] < LOST_BESIDE_USUAL * usual[rows])
+    if 2 * is_first_lost.sum() <= len(rows):
         return
     if _begins_closed(evidence, layers[0], layers) and _opens(ratios[rows, 0] / largest[rows]):
         return

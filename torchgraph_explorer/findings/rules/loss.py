@@ -12,6 +12,7 @@ from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall, the_loss
 from torchgraph_explorer.findings.rules.facts import numbers_of
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, quoted
 
@@ -52,6 +53,10 @@ LOST, GAINED = 0.75, 10.0
 
 ABOVE_NOISE = 6.0
 """Least rise of a diverging loss, over its noise."""
+
+ERROR_FELL, LEAST_GRADIENTS = 0.95, 6
+"""Largest gradient at an output at the end, over that at first and that where the loss was lowest, of an output that
+gets nearer to its targets while the loss rises; and fewest recorded steps with a gradient."""
 
 SOLVED = 0.01
 """Largest loss at the end, over that at first, of a network that has learned all there is."""
@@ -257,17 +262,43 @@ def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     low = np.flatnonzero(~is_high)
     is_high_at_end = len(low) > 0 and low[-1] + 1 < len(loss.values)
     since = int(low[-1]) + 1 if is_high_at_end else int(np.flatnonzero(is_high)[0])
+    is_of_another_part = not loss.ends_bad and _outputs_get_nearer(evidence, int(loss.steps[loss.values.argmin()]))
     yield _report(
         loss,
         "loss-diverging",
-        "error" if loss.ends_bad else "warning",
+        "error" if loss.ends_bad else "info" if is_of_another_part else "warning",
         since=since,
         numbers={"first": base, "best": best, "last": late, "noise": loss.noise},
         text=f"`{quoted(loss.name)}` rises: it is {late:.4g} at the end, after {best:.4g} at best and {base:.4g} at "
-        "first.",
+        f"first.{_ANOTHER_PART if is_of_another_part else ''}",
         advice="Lower the learning rate, warm it up, or clip the gradient's norm. If it fell first, look at what "
         "changed when it began to rise: the data, the learning rate, or the loss itself.",
     )
+
+
+_ANOTHER_PART = (
+    " The gradients at the model's outputs get smaller meanwhile, so these get nearer to their targets: what rises is "
+    "another part of the loss, such as that of a codebook, or one whose weight grows."
+)
+
+
+def _outputs_get_nearer(evidence: Evidence, best: int) -> bool:
+    """Whether the gradients at the outputs are smaller at the end than at first, and than around the step `best`.
+
+    Those of a squared error are in proportion to the error, and those of a cross entropy get longer as well while it
+    rises. All outputs with a gradient have to agree, but for scalars, and for those whose gradient is always the same.
+    """
+    found = []
+    for output in trained_outputs(evidence):
+        lengths = evidence.column("l2_norm", output.norms).astype(np.float64)
+        rows = np.flatnonzero(np.isfinite(lengths))
+        if len(rows) < LEAST_GRADIENTS or (lengths[rows] == lengths[rows[0]]).all():
+            continue
+        known, width = lengths[rows], max(LEAST_BEFORE_NAN, len(rows) // 10)
+        at = min(int(np.searchsorted(evidence.steps[rows], best)), len(rows) - 1)
+        before = known[max(at - width // 2, 0) :][:width], known[:width]
+        found.append(np.median(known[-width:]) <= ERROR_FELL * min(float(np.median(one)) for one in before))
+    return bool(found) and all(found)
 
 
 def rises(loss: Loss) -> bool:

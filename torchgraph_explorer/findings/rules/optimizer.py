@@ -305,9 +305,12 @@ def _rows_with_gradient(evidence: Evidence, module: str, path: str) -> list[int]
 
 
 def _gets_gradient(evidence: Evidence, module: str, path: str) -> bool:
-    """Whether a parameter has a gradient other than zero at most of the steps at which it has one."""
+    """Whether a parameter has a gradient other than zero at most of the steps at which it has one.
+
+    A gradient that is the same at all of them does not count: it is left from a training before, as that of a teacher.
+    """
     column = evidence.find(module, None, "param", path, "grad")
-    if column is None:
+    if column is None or participation.is_left_over(evidence, column):
         return False
     peaks = evidence.peaks[:, column]
     return bool(np.nanmedian(peaks) > 0) if np.isfinite(peaks).any() else False

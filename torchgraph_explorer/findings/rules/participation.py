@@ -293,16 +293,28 @@ def unused_module(evidence: Evidence) -> Iterator[Finding]:
             at=module,
             rows=range(len(evidence)),
             numbers={"parameters": count},
-            text=f"{named(module)} is never called at a recorded step, and no gradient reaches its {count} parameters.",
+            text=_never_called(module, count, is_around=module in around),
             advice="Call it in `forward`, or remove it.",
         )
+
+
+def _never_called(module: str, count: int, *, is_around: bool) -> str:
+    """That a module is not called; if it `is_around` others that are, its own `count` parameters are meant."""
+    parameters = f"{count} parameters" if count > 1 else "parameter"
+    if is_around:
+        return (
+            f"{named(module)} is never called as a whole at a recorded step, and no gradient reaches its {parameters}, "
+            "outside of the modules in it that are called."
+        )
+    return f"{named(module)} is never called at a recorded step, and no gradient reaches its {parameters}."
 
 
 def _is_of_library(evidence: Evidence, module: str, left: set[str]) -> bool:
     """Whether a module has parts that a library `left` unused, and was not added to the library's model by the user.
 
     A part of the library is of one of its classes, or is registered before another part of the same module that is
-    called: what users add is registered last.
+    called: what users add is registered last. Or it is in a module of which the library calls parts only, as a masked
+    autoencoder does with the encoder that it pretrains.
     """
     known = evidence.places.modules
     if not any(name == module or name.startswith(f"{module}.") for name in left):
@@ -310,7 +322,14 @@ def _is_of_library(evidence: Evidence, module: str, left: set[str]) -> bool:
     above, names = module.rpartition(".")[0], [*known]
     later = (name for name in names[names.index(module) + 1 :] if not name.startswith(f"{module}."))
     is_inner = any(name.rpartition(".")[0] == above and name in evidence.places.called for name in later)
+    is_inner |= bool(above) and above not in evidence.places.called and _is_within_library(evidence, above)
     return known[module].class_path.startswith(LIBRARIES) or is_inner
+
+
+def _is_within_library(evidence: Evidence, module: str) -> bool:
+    """Whether a module is held by one of a library's classes, which then decides which parts of it are called."""
+    holder = evidence.places.modules.get(module.rpartition(".")[0])
+    return holder is not None and holder.class_path.startswith(LIBRARIES)
 
 
 def _is_of_attention(evidence: Evidence, module: str) -> bool:
@@ -428,6 +447,15 @@ def _is_constant(evidence: Evidence, column: int) -> bool:
     return all(_is_same(evidence.column(name, column)[rows]) for name in _STATISTICS)
 
 
+def is_left_over(evidence: Evidence, grad: int) -> bool:
+    """Whether a gradient stays the same to the last bit over all recorded steps: no backward pass has come to it.
+
+    It is that of a training before, which nobody cleared. `LEAST_UNCHANGED` steps are needed.
+    """
+    rows = np.flatnonzero(evidence.is_there[:, grad])
+    return len(rows) >= LEAST_UNCHANGED and _is_constant(evidence, grad)
+
+
 def _is_same(values: npt.NDArray[np.float32]) -> bool:
     return bool((values == values[:1]).all())
 
@@ -476,6 +504,8 @@ def moved_and_stuck(evidence: Evidence) -> tuple[set[str], set[str]]:
             continue
         rows = np.flatnonzero(evidence.is_there[:, value] & evidence.is_there[:, grad])
         if len(rows) < LEAST_UNCHANGED or not np.nanmedian(evidence.peaks[rows, grad]) > 0:
+            continue
+        if is_left_over(evidence, grad):
             continue
         (stuck if _is_constant(evidence, value) else moved).add(series.module)
     return moved, stuck - moved

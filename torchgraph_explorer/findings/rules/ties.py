@@ -73,11 +73,13 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
         if "Embedding" in _class_of(evidence, column) and is_standard_normal(evidence, column)
     ]
     heads = [column for column in weights if "Linear" in _class_of(evidence, column)]
+    reported: set[int] = set()
     for first, second in product(embeddings, heads):
         tied, at = evidence.series[first], evidence.series[second]
         output = evidence.find(at.module, 0, "output", "output")
         scale = 0.0 if output is None else float(evidence.rms[0, output])
-        if scale > LARGE_LOGITS and _are_tied(evidence, first, second):
+        if second not in reported and scale > LARGE_LOGITS and _are_tied(evidence, first, second):
+            reported.add(second)  # one weight, which an encoder and a decoder may share under names of their own
             yield finding(
                 evidence,
                 "bad-init-scale",

@@ -14,7 +14,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.classes import RECURRENT
+from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
 from torchgraph_explorer.findings.rules.copied import EQUAL, LEAST_STEPS, target_in_inputs
 from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, operations, rows_with
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
@@ -38,6 +38,9 @@ these that have the most common token, and that are between other places."""
 
 ENDS = 2
 """Least number of places by which the padding of some samples is longer than that of others."""
+
+
+_LABELS = "input['labels']"
 
 
 class _Input(NamedTuple):
@@ -354,7 +357,11 @@ def _trailing(evidence: Evidence) -> tuple[list[int], list[float]]:
 
 
 def _inputs(evidence: Evidence) -> list[_Input]:
-    """The inputs of tokens that embeddings take as they are, which labels that are handed to the model are not."""
+    """The inputs of tokens that embeddings take as they are, which labels that are handed to the model are not.
+
+    Models of libraries never embed their `labels` as they are: they shift them for the decoder. Some, as mBART, move
+    the last token to the beginning, so that what is embedded has the statistics of the labels.
+    """
     rows = rows_with(evidence, lambda facts: bool(facts.tokens))
     if len(rows) < LEAST_ROWS:
         return []
@@ -365,6 +372,8 @@ def _inputs(evidence: Evidence) -> list[_Input]:
     found = []
     for path, shares in known.items():
         column = evidence.find("", 0, "input", path)
+        if path == _LABELS and evidence.places.modules[""].class_path.startswith(LIBRARIES):
+            continue
         if column is not None and _is_embedded(evidence, column):
             following, same = map(min, zip(*shares, strict=True))
             found.append(_Input(path, _length(evidence, column), following, same, _most(evidence, column)))
