@@ -237,6 +237,7 @@ THRESHOLDS = [
     ("update-too-small", updates.STILL, "10⁻⁵"),
     ("update-too-large", updates.LARGE_RATIO, "0.1"),
     ("update-too-large", updates.LARGE_SHARE, "30 %"),
+    ("update-too-large", updates.LEAST_UPDATES, "25 steps"),
     ("update-too-large", updates.REPLACING_RATIO, "1"),
     ("learning-rate-gone", rates.GONE / 1.0001, "10⁻⁴"),
     ("learning-rate-gone", rates.FALLEN / 1.0001, "1 %"),

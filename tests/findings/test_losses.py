@@ -245,9 +245,9 @@ def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
             ("fc1", "param", "weight", "grad"): [1.0, 2.0, 3.0, 4.0],
             ("fc1", "param", "weight", "update_ratio"): [0.5],
         }
-        for step in range(20)
+        for step in range(30)
     ]
-    facts = [StepFacts("update", 1, 1, (optimizer,))] * 20
+    facts = [StepFacts("update", 1, 1, (optimizer,))] * 30
     model = recorded(tmp_path, chain(module("fc1", "Linear", weight(2, 2))), frames, facts=facts)
     assert [one for one in kinds(model) if one == "update-too-large"] == expected
 

@@ -167,7 +167,7 @@ CASES = [
         id="small updates",
     ),
     pytest.param(
-        together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [0.2], since=2) for name in LAYERS)),
+        together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [1.2], since=2) for name in LAYERS)),
         ("update-too-large", None, 2),
         id="large updates",
     ),
@@ -355,7 +355,8 @@ def unmeasured(*changes: Callable[[int, dict[Any, Any]], object]) -> Callable[[i
     ("change", "count", "expected"),
     [
         pytest.param(lambda step: NORMAL * (0.3 + step / 1000), 40, [], id="usual"),
-        pytest.param(lambda step: NORMAL * 1.5**step, 8, ["update-too-large"], id="large"),
+        pytest.param(lambda step: NORMAL * 1.5**step, 26, ["update-too-large"], id="large"),
+        pytest.param(lambda step: NORMAL * 1.5**step, 25, [], id="large, over few steps"),
         pytest.param(lambda step: NORMAL * (1 + 1e-7 * step), 40, ["update-too-small"], id="small"),
         pytest.param(lambda step: NORMAL * (1 + 1e-7 * step), 8, [], id="small, over few steps"),
     ],

@@ -57,6 +57,44 @@ def test_a_gradient_has_vanished_beside_the_usual_ones_and_not_only_the_largest(
     assert of_kind(found, "vanishing-gradient") == ([("warning", "fc0")] if is_told else [])
 
 
+@pytest.mark.parametrize(
+    ("is_small", "is_told"),
+    [pytest.param(True, False, id="a policy's last layer"), pytest.param(False, True, id="a layer as torch makes it")],
+)
+def test_the_gradient_of_a_last_layer_that_begins_small_is_no_measure(
+    is_small: bool, is_told: bool, tmp_path: Path
+) -> None:
+    values = {"fc1": 1.0, "fc2": 1.0, "fc3": 1e-3 if is_small else 1.0}
+    gradients = {"fc1": 1e-5, "fc2": 1e-5, "fc3": 5e-3 if is_small else 5.0}
+    frames: Frames = [
+        {(name, "param", "weight", "value"): NORMAL * scale * (1 + 1e-3 * step) for name, scale in values.items()}
+        | {(name, "param", "weight", "grad"): NORMAL * scale for name, scale in gradients.items()}
+        for step in range(12)
+    ]
+    graph = chain(*(module(name, "Linear", weight(2, 2)) for name in values))
+    found = [*recorded(tmp_path, graph, frames).findings()]
+    assert of_kind(found, "vanishing-gradient") == ([("warning", "fc1")] if is_told else [])
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.05, []), (0.0, [("warning", None)])], ids=["settle", "stay large"])
+def test_updates_that_are_large_at_first_and_settle_are_not_told_where_the_loss_falls(
+    rate: float, expected: list[tuple[str, None]], tmp_path: Path
+) -> None:
+    frames: Frames = [
+        {
+            (name, "param", "weight", kind): NORMAL * (1 + 1e-3 * step) if kind != "update_ratio" else [ratio]
+            for name in ("fc1", "fc2")
+            for kind in ("value", "grad", "update_ratio")
+        }
+        for step in range(50)
+        for ratio in [0.3 * (1 - rate) ** step]
+    ]
+    graph = chain(*(module(name, "Linear", weight(2, 2)) for name in ("fc1", "fc2")))
+    loss = [2.0 * 0.95**step for step in range(50)]
+    found = [*recorded(tmp_path, graph, frames, scalars={"loss": loss}).findings()]
+    assert of_kind(found, "update-too-large") == expected
+
+
 def test_a_small_residual_branch_is_info(tmp_path: Path) -> None:
     graph = joined("stream", "branch")
     graph = replace(graph, edges=(*graph.edges, Edge(1, 2, True)))  # the branch is computed from the stream
@@ -216,3 +254,36 @@ def test_parts_that_a_library_leaves_out_of_an_encoder_are_no_warning(
     assert "never called as a whole" in texts["encoder"]
     assert "its parameter, outside" in texts["encoder"]
     assert texts["encoder.head"].endswith("no gradient reaches its 2 parameters.")
+
+
+class Heads(nn.Module):
+    """A body and two heads."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 16)
+        self.add_module(first, nn.Linear(16, 2))
+        self.add_module(second, nn.Linear(16, 1))
+
+    def forward(self, values: Tensor) -> tuple[Tensor, ...]:
+        hidden = self.body(values).tanh()
+        return tuple(head(hidden) for name, head in self.named_children() if name != "body")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(("actor", "critic"), [], id="an actor and a critic"),
+        pytest.param(("pi", "v"), [], id="a policy and values"),
+        pytest.param(("one", "other"), [("warning", None)], id="two heads"),
+    ],
+)
+def test_the_loss_of_an_actor_and_its_critic_need_not_fall(
+    names: tuple[str, str], expected: list[tuple[str, None]], tmp_path: Path
+) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        first, second = model(torch.randn(32, 4))
+        chosen = torch.randint(0, 2, (32,))
+        return (F.cross_entropy(first, chosen, reduction="none") * (1 + torch.rand(32))).mean() + 0 * second.mean()
+
+    assert of_kind(trained(tmp_path, Heads(*names), step, steps=160, rate=0.5), "loss-not-falling") == expected

@@ -31,11 +31,20 @@ MOVING = frozenset(
 )
 """Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
 
+REWARDED = frozenset({"actor", "critic", "policy", "ppo", "dqn", "sac"})
+"""Words in the names of networks that learn by rewards, and of their outermost parts."""
+
+VALUES = frozenset({"v", "vf", "value", "values"})
+"""Words in the name of a head that gives the value of a state, where it stands beside one that is called `pi`."""
+
 DIVERGENCES = frozenset({"kl", "kld", "kldiv", "divergence"})
 """Words in the names of divergences, which are never below zero."""
 
 ESTIMATES = frozenset({"approx", "approximate", "estimate", "est", "ref", "penalty", "weighted", "target", "coef"})
 """Words in the names of what may be below zero: estimates from samples, and multiples of them."""
+
+OUTERMOST = 2
+"""How many names deep parts of a model stand that tell what it is for."""
 
 LEAST_KNOWN = 2
 """At how many steps, at least, it has to be known which outputs get gradients."""
@@ -72,6 +81,16 @@ def need_not_fall(evidence: Evidence) -> bool:
     named = any(words & MOVING or ({"d", "g"} & words and "loss" in words) for words in names)
     in_turns = {one.optimizers for one in evidence.facts if one is not None and one.optimizers}
     return named or len(in_turns) > 1 or _are_values_of_choices(evidence)
+
+
+def is_rewarded(evidence: Evidence) -> bool:
+    """Whether the model learns by rewards, as the names of its outermost parts and their classes say.
+
+    The loss of a policy and its critic is that of ever new episodes, and says little of what was learned.
+    """
+    modules = [one for name, one in evidence.places.modules.items() if name.count(".") < OUTERMOST]
+    words = {word for one in modules for name in (one.name.rpartition(".")[2], one.class_name) for word in _words(name)}
+    return bool(words & REWARDED) or ("pi" in words and bool(words & VALUES))
 
 
 def _are_values_of_choices(evidence: Evidence) -> bool:

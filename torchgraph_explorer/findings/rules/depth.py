@@ -5,6 +5,7 @@ The evidence is the norms of the gradients of weight matrices, relative to the w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -172,15 +173,30 @@ def _where_it_begins(ratios: Floats, lost: int) -> int:
 def _gradient_ratios(evidence: Evidence, layers: list[_Layer]) -> Floats:
     """The norm of the gradient over that of the weights, `[steps, layers]`.
 
+    Weights that are smaller than torch makes them, as those of a policy's last layer are at first on purpose, count as
+    if they were not: any gradient is large beside small weights, and what comes before them gets less.
+
     NaN where either is missing, where the weights are zero, and for weights that were zero at the first step, as those
     of an adapter: any gradient is large beside these.
     """
     norm = evidence.matrix("l2_norm").astype(np.float64)
     weights = norm[:, [layer.value for layer in layers]]
     is_measure = (weights > 0) & (weights[0] != 0)
+    made = np.maximum(weights, [_norm_as_made(evidence, layer) for layer in layers])
     return np.divide(
-        norm[:, [layer.grad for layer in layers]], weights, out=np.full_like(weights, np.nan), where=is_measure
+        norm[:, [layer.grad for layer in layers]], made, out=np.full_like(weights, np.nan), where=is_measure
     )
+
+
+def _norm_as_made(evidence: Evidence, layer: _Layer) -> float:
+    """The norm of a layer's weights as torch makes them: evenly between plus and minus one over the root of the inputs.
+
+    0 if its sizes are not known.
+    """
+    info = evidence.places.tensor(evidence.series[layer.value])
+    sizes = [] if info is None else [size or 0 for size in info.shape]
+    inputs = math.prod(sizes[1:])
+    return math.sqrt(sizes[0] / 3) if inputs else 0.0
 
 
 def _not_before_zeros(evidence: Evidence, layers: list[_Layer]) -> list[_Layer]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.losses import need_not_fall, the_loss
+from torchgraph_explorer.findings.losses import is_rewarded, need_not_fall, the_loss
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.ratios import measured_ratios, trained_matrices
@@ -104,7 +104,7 @@ def is_solved(evidence: Evidence) -> bool:
 def judged(evidence: Evidence) -> Loss | None:
     """The logged loss up to the first value that is not finite; None if there is none, or if it need not fall."""
     found = the_loss(evidence.scalars)
-    if found is None or not len(found) or need_not_fall(evidence):
+    if found is None or not len(found) or need_not_fall(evidence) or is_rewarded(evidence):
         return None
     bad = np.flatnonzero(~np.isfinite(found.values))
     stop = int(bad[0]) if len(bad) else len(found)

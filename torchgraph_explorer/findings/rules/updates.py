@@ -36,6 +36,10 @@ LARGE_RATIO = 0.1
 LARGE_SHARE = 0.3
 """Least share of the recorded steps with updates that are too large, to be reported."""
 
+LEAST_UPDATES = 25
+"""Fewest steps from the first to the last recorded one after which such a share is reported: in the first updates, Adam
+moves each element by the whole learning rate, and weights that begin small grow."""
+
 REPLACING_RATIO = 1.0
 """Largest ratio of a single update that is not reported by itself: beyond it, the update is larger than the weights."""
 
@@ -188,13 +192,16 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     ratios = _ratios(evidence, of_first_norm=True)
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
-    if _is_one_layer_that_settles(evidence, rows, large):
+    settles = _settles(evidence, rows, large)
+    if settles and len(trained_matrices(evidence)) == 1:  # it may well go far from its initial weights
         return
     is_replaced = (
         len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
     )
+    is_early = evidence.steps[-1] - evidence.steps[0] < LEAST_UPDATES and not evidence.ends_bad
+    is_lasting = len(large) >= max(LEAST_ROWS, LARGE_SHARE * len(rows)) and not is_early and not settles
     follows = None
-    if not is_replaced and len(large) < max(LEAST_ROWS, LARGE_SHARE * len(rows)):
+    if not is_replaced and not is_lasting:
         follows = _what_follows(evidence, rows, large)
         if follows is None:
             return
@@ -219,14 +226,10 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _is_one_layer_that_settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
-    """Whether a single matrix is trained, has no large updates in the last quarter, and learns.
-
-    Such a model may well go far from its initial weights.
-    """
+def _settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
+    """Whether there are large updates, none of them in the last quarter, and the training learns."""
     late = rows[3 * len(rows) // 4 :]
-    is_one = len(trained_matrices(evidence)) == 1
-    return is_one and len(large) > 0 and not np.isin(large, late).any() and learns(evidence)
+    return len(large) > 0 and not np.isin(large, late).any() and learns(evidence)
 
 
 def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
