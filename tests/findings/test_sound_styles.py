@@ -95,6 +95,23 @@ def test_updates_that_are_large_at_first_and_settle_are_not_told_where_the_loss_
     assert of_kind(found, "update-too-large") == expected
 
 
+@pytest.mark.parametrize(("names", "is_told"), [(("fc1",), False), (("fc1", "fc2"), True)], ids=["one", "two"])
+def test_a_single_weight_may_go_far_at_first(names: tuple[str, ...], is_told: bool, tmp_path: Path) -> None:
+    frames: Frames = [
+        {
+            (name, "param", "weight", kind): NORMAL * (1 + 1e-3 * step)
+            if kind != "update_ratio"
+            else [3.0 / (1 + step)]
+            for name in names
+            for kind in ("value", "grad", "update_ratio")
+        }
+        for step in range(8)
+    ]
+    graph = chain(*(module(name, "Linear", weight(2, 2)) for name in names))
+    found = [*recorded(tmp_path, graph, frames, scalars={"loss": [0.9**step for step in range(8)]}).findings()]
+    assert of_kind(found, "update-too-large") == ([("warning", None)] if is_told else [])
+
+
 def test_a_small_residual_branch_is_info(tmp_path: Path) -> None:
     graph = joined("stream", "branch")
     graph = replace(graph, edges=(*graph.edges, Edge(1, 2, True)))  # the branch is computed from the stream

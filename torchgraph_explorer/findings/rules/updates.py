@@ -193,12 +193,13 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     rows = np.flatnonzero(np.isfinite(ratios))
     large = rows[ratios[rows] > LARGE_RATIO]
     settles = _settles(evidence, rows, large)
-    if settles and len(trained_matrices(evidence)) == 1:  # it may well go far from its initial weights
+    is_early = evidence.steps[-1] - evidence.steps[0] < LEAST_UPDATES and not evidence.ends_bad
+    is_one = len(trained_matrices(evidence)) == 1  # it may well go far from its initial weights
+    if is_one and (settles or (is_early and learns(evidence))):
         return
     is_replaced = (
         len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
     )
-    is_early = evidence.steps[-1] - evidence.steps[0] < LEAST_UPDATES and not evidence.ends_bad
     is_lasting = len(large) >= max(LEAST_ROWS, LARGE_SHARE * len(rows)) and not is_early and not settles
     follows = None
     if not is_replaced and not is_lasting:
