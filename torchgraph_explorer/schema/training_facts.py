@@ -81,7 +81,7 @@ class Operation:
     - `attention`: weights of as many queries as keys. `before`: the number of queries and of keys. `numbers`, each in
       the mean over the queries: the weight that a query gives to the keys after its own place; the sum of the squares
       of its weights; how many keys have some weight. If the weights are not known, the first is how much of that a mask
-      allows, and the others are NaN.
+      allows, and the second is NaN; so is the third, unless the mask is one of keys alone.
     - `softmax`: a softmax over the first dimension of a tensor. `before`: the sizes of the tensor.
     - `single`: a softmax over a dimension of one element, which gives 1 whatever it is given. `before`: the sizes of
       the tensor. `numbers`: the dimension.
@@ -130,6 +130,14 @@ class Operation:
     - `across`: over what the loss normalises an output. `numbers`: the largest sum of gradient times output over the
       samples of one feature; over the features of one sample; each over the largest such sum of magnitudes. The largest
       sum of gradients over the samples, over that of magnitudes.
+    - `twice`: whether the loss applies a softmax or sigmoid to the output. `numbers`: the largest distance of gradients
+      from those of any loss of a softmax's probability of the right class, over the largest gradient; from those of a
+      focal loss of logits with one weight for each of two labels, over the gradients themselves; the exponent of that
+      loss; how many elements have the more frequent label.
+    - `binary`: labels of a mean binary cross entropy, if the output is logits, and if it is probabilities. `numbers`,
+      for each: the smallest and the largest; the largest distance of one from the nearer of these two.
+    - `unseen`: classes that are no answer of a cross entropy. `numbers`: how many; the sum of their numbers.
+    - `clamp`: a tensor that needs a gradient is clamped. `numbers`: the share of its elements beyond a limit.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
     - `late`: a gradient that was changed after the last recorded update had used it, and is not in use any more.

@@ -56,6 +56,10 @@ OperationKind: TypeAlias = Literal[
     "trailing",
     "ends",
     "across",
+    "twice",
+    "binary",
+    "unseen",
+    "clamp",
     "cleared",
     "late",
 ]

@@ -26,6 +26,7 @@ from torchgraph_explorer.capture.facts.label_losses import (
     trailing_places,
 )
 from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.facts.twice import applied_again, binary_labels, classes_without_answer
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
 from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_plain_elements
@@ -186,6 +187,11 @@ class Answers:
             self._note("divergence", "", as_divergence(values, gradient))
         if 1 <= values.dim() <= 2 and values.numel() <= MOST_WEIGHED:
             self._note("weights", "", class_weights(values, gradient))
+        if values.dim() == 2 and values.shape[1] > 2 and values.numel() <= MOST_WEIGHED:
+            self._note("unseen", "", classes_without_answer(gradient))
+        if 1 <= values.dim() <= MOST_DIMENSIONS:
+            self._note("twice", "", applied_again(values, gradient))
+            self._note("binary", "", binary_labels(values, gradient))
         if self._series is not None:
             self._note("ahead", "", [_off_ahead(self._series, values - gradient * (values.numel() / 2))])
         if self._given is not None:

@@ -28,6 +28,9 @@ MOST_OPERATIONS = 64
 MOST_ELEMENTS = 1 << 18
 """Most elements of weights of attention that are looked at, but for a single matrix."""
 
+LEAST_CLAMPED = 16
+"""Fewest elements of a clamped tensor that is looked at."""
+
 LEAST_LENGTH = 5
 """Shortest sequences whose weights of attention are looked at."""
 
@@ -40,6 +43,7 @@ _DROPOUT, _NOISE, _SCALING = "aten::native_dropout", "aten::bernoulli_", "aten::
 _FACTOR, _CAST = "aten::mul", "aten::_to_copy"
 _PRODUCTS = frozenset({"aten::bmm", "aten::mm"})
 _CAT, _PAD = "aten::cat", "aten::constant_pad_nd"
+_CLAMPS = frozenset({"aten::clamp", "aten::clamp_min", "aten::clamp_max", "aten::hardtanh"})
 _OTHERS = frozenset({_DROPOUT, _NOISE, _SCALING, _FACTOR, _CAST, _CAT, _PAD})
 
 
@@ -83,6 +87,8 @@ class Operations:
             self._follow(name, given, result, call=call)
         elif name in {_CAT, _PAD}:
             self._note_shift(name, given, after=tuple(result.shape), call=call)
+        elif name in _CLAMPS:
+            self._note_clamp(_arguments(operation, given, named), call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
             self._note_crosswise(plain(result), dimension=given[1])
@@ -109,6 +115,21 @@ class Operations:
             return
         if rows.shape[0] > 1 < values.shape[1] and is_start_of_table(rows):
             self._add(Operation("position", before=tuple(values.shape), after=tuple(rows.shape)), call)
+
+    def _note_clamp(self, arguments: dict[str, Any], call: int | None) -> None:
+        """Note how many elements of a tensor that needs a gradient are beyond a limit, and so get none."""
+        values = arguments["self"]
+        low, high = (arguments.get(one, arguments.get(f"{one}_val")) for one in ("min", "max"))
+        is_known = _is_readable(values) and values.requires_grad and LEAST_CLAMPED <= values.numel() <= MOST_ELEMENTS
+        found = Operation("clamp", numbers=(0.0,), before=tuple(values.shape))
+        if call is None or not is_known or (call, found) in self._seen:
+            return
+        if not all(isinstance(one, (int, float)) for one in (low, high) if one is not None):
+            return
+        with NoDispatch():
+            some = plain(values).detach()
+            beyond = (some < (-math.inf if low is None else low)) | (some > (math.inf if high is None else high))
+            self._add(found, call, (Row(self._measure.values_again(beyond.float())),))
 
     def _note_shift(self, name: str, given: Sequence[Any], *, after: tuple[int, ...], call: int | None) -> None:
         """One row before the others of `[samples, length, features]`, or of `[length, samples, features]`."""
@@ -204,13 +225,22 @@ class Operations:
             return
         is_open = not arguments.get("is_causal") and mask is None
         found = Operation("attention", numbers=(float(is_open), math.nan, math.nan), before=(length, length))
-        if not isinstance(mask, Tensor) or tuple(mask.shape[-2:]) != (length, length):
+        if not isinstance(mask, Tensor) or mask.dim() < 2 or mask.shape[-1] != length:
             self._add(found, call)
             return
         with NoDispatch():
-            some = _few(plain(mask).detach(), length)
-            allowed = some if some.dtype == torch.bool else some > -1e3
-            self._add(found, call, (self._beyond(allowed.float() / length),))
+            allowed = _of_keys(plain(mask).detach())
+            if allowed is not None:
+                # Each of the keys before the place k is a query to which k is a later key.
+                later = allowed * torch.arange(length, device=allowed.device) / length**2
+                rows = Row(self._measure.values_again(later)), Row(self._measure.values_again(allowed.float()))
+                self._add(found, call, rows)
+            elif tuple(mask.shape[-2:]) == (length, length):
+                some = _few(plain(mask).detach(), length)
+                allowed = some if some.dtype == torch.bool else some > -1e3
+                self._add(found, call, (self._beyond(allowed.float() / length),))
+            else:
+                self._add(found, call)
 
     def found(self, calls: Sequence[Call]) -> list[_Seen]:
         """What was seen, with the modules of these calls; to be given to `operations` when the statistics are known."""
@@ -228,6 +258,8 @@ def operations(seen: Sequence[_Seen], statistics: npt.NDArray[np.float32]) -> tu
 
 
 def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ...]:
+    if one.found.kind == "clamp":
+        return (one.rows[0](statistics, "mean"),)
     if one.found.kind == "crosswise":
         return one.found.numbers[0], one.rows[0](statistics, "mean")
     beyond, *weights = one.rows
@@ -235,6 +267,8 @@ def _numbers(one: _Seen, statistics: npt.NDArray[np.float32]) -> tuple[float, ..
     later = beyond(statistics, "mean") * length
     if not weights:
         return later, *one.found.numbers[1:]
+    if math.isnan(one.found.numbers[1]):  # a mask, and not the weights
+        return later, math.nan, weights[0](statistics, "mean") * length
     mean, std, zeros, sampled = (weights[0](statistics, name) for name in ("mean", "std", "zeros", "sampled"))
     return later, length * (mean**2 + std**2), length * (1 - zeros / sampled) if sampled else math.nan
 
@@ -270,7 +304,7 @@ def _name(operation: Any) -> str:
     """The name of an operation of a kind that is noted; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
-    is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _OTHERS))
+    is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _CLAMPS, _OTHERS))
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
 
 
@@ -293,6 +327,20 @@ def _is_number(value: Any, expected: float) -> bool:
     if isinstance(value, Tensor):
         return value.is_cpu and value.dim() == 0 and math.isclose(float(value), expected)
     return isinstance(value, (int, float)) and math.isclose(value, expected)
+
+
+def _of_keys(mask: Tensor) -> Tensor | None:
+    """Which keys a mask allows, `[..., 1, keys]`; None if they are not the same for all queries, or too many.
+
+    A mask with a row for each query is compared in host memory only, as a GPU would have to be waited for.
+    """
+    for dimension, stride in enumerate(mask.stride()):
+        if stride == 0:  # an expansion repeats it
+            mask = mask.narrow(dimension, 0, 1)
+    if mask.numel() > MOST_ELEMENTS or (mask.shape[-2] > 1 and not mask.is_cpu):
+        return None
+    allowed, first = (one if one.dtype == torch.bool else one > -1e3 for one in (mask, mask[..., :1, :]))
+    return first if mask.shape[-2] == 1 or torch.equal(allowed, first.expand_as(allowed)) else None
 
 
 def _few(weights: Tensor, length: int) -> Tensor:

@@ -38,6 +38,7 @@ from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
 from torchgraph_explorer.findings.rules.norms import norm_momentum, normalised_alone
 from torchgraph_explorer.findings.rules.one_class import one_class_batches
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
+from torchgraph_explorer.findings.rules.outweighed import loss_outweighed
 from torchgraph_explorer.findings.rules.padding import padding_mask_inverted
 from torchgraph_explorer.findings.rules.participation import no_gradient, unused_module
 from torchgraph_explorer.findings.rules.precision import update_lost_to_rounding
@@ -108,6 +109,7 @@ RULES: dict[str, Rule] = {
     "dropout-on-output": dropout_on_output,
     "loss-negated": loss_negated,
     "loss-unbounded": loss_unbounded,
+    "loss-outweighed": loss_outweighed,
     "one-class-batches": one_class_batches,
     "single-class": single_class,
     "posterior-collapse": posterior_collapse,

@@ -14,7 +14,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.outputs import sample_size, samples_of, trained_outputs
-from torchgraph_explorer.findings.rules.rule import Rows, finding
+from torchgraph_explorer.findings.rules.rule import Rows, finding, named
 from torchgraph_explorer.schema import TensorInfo
 
 LEAST_SAMPLES, LEAST_STEPS = 3, 4
@@ -34,6 +34,7 @@ CENTRED = 1e-3
 def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The squares of the model's outputs sum to one over the samples, for each feature, at all steps."""
     yield from _by_the_loss(evidence)
+    yield from _layers_over_batch(evidence)
     for series, info, column, _ in trained_outputs(evidence):
         rows = _rows_over_batch(evidence, column, info)
         if rows is None:
@@ -79,6 +80,32 @@ def _by_the_loss(evidence: Evidence) -> Iterator[Finding]:
         "sample's vector then depends on the other samples, and can have any length.",
         advice="Give `F.normalize` the dimension of the features, `dim=-1`. `dim=0` is that of the samples.",
     )
+
+
+def _layers_over_batch(evidence: Evidence) -> Iterator[Finding]:
+    """Report layers that are made to normalise over all dimensions of what they are given, the samples among them."""
+    places = evidence.places
+    root = places.root
+    samples = {info.shape[0] for info in (*root.inputs, *root.outputs) if info.shape} if root else set()
+    for name in sorted(places.called, key=places.order):
+        if places.class_of(name) not in {"LayerNorm", "RMSNorm"}:
+            continue
+        sizes = next((value for _, value in places.modules[name].extra_repr if value.startswith("(")), "")
+        shapes = [call.inputs[0].shape for call in places.calls if call.module == name and call.inputs]
+        is_over_all = bool(shapes) and all(len(one) > 1 and str(tuple(one)) == sizes for one in shapes)
+        if is_over_all and samples == {shapes[0][0]} and (shapes[0][0] or 0) >= LEAST_SAMPLES:
+            yield finding(
+                evidence,
+                "normalised-over-batch",
+                "warning",
+                at=name,
+                rows=range(len(evidence)),
+                numbers={"samples": float(shapes[0][0] or 0)},
+                text=f"{named(name)} normalises over all dimensions {sizes} of what it is given, and the first are the "
+                f"{shapes[0][0]} samples of a batch: what it gives for a sample depends on the other samples.",
+                advice="Give the layer the sizes of one sample, or only the number of features: "
+                "`nn.LayerNorm(features)`.",
+            )
 
 
 def _rows_over_batch(evidence: Evidence, column: int, info: TensorInfo) -> Rows | None:

@@ -39,6 +39,39 @@ def norm_momentum(evidence: Evidence) -> Iterator[Finding]:
                 "that of the old statistics: 0.99 there is 0.01 here.",
             )
 
+        elif momentum == 0 and _is_new_and_trained(evidence, name):
+            yield finding(
+                evidence,
+                "norm-momentum",
+                "warning",
+                at=name,
+                rows=range(len(evidence)),
+                numbers={"momentum": momentum},
+                text=f"No batch changes the running statistics of {named(name)}, as its momentum is 0: they stay the "
+                "mean 0 and variance 1 that they began with, so in eval mode it does not normalise.",
+                advice="Use `momentum=0.1`. It is the share of the new batch; in Keras and TensorFlow, it is that of "
+                "the old statistics. `momentum=None` takes the mean of all batches.",
+            )
+
+
+def _is_new_and_trained(evidence: Evidence, name: str) -> bool:
+    """Whether a batch normalisation begins with the weight and bias of a new one, and is trained in training mode.
+
+    That of a trained network, whose running statistics are to stay, has other ones.
+    """
+    if evidence.places.option(name, "track_running_stats") != "True" or not len(evidence) or evidence.steps[0] != 0:
+        return False
+    facts = evidence.training[0]
+    for path, expected in (("weight", 1.0), ("bias", 0.0)):
+        column = evidence.find(name, None, "param", path)
+        info = None if column is None else evidence.places.tensor(evidence.series[column])
+        if column is None or info is None or not info.requires_grad:
+            return False
+        low, high = (float(evidence.column(statistic, column)[0]) for statistic in ("min", "max"))
+        if not low == high == expected:
+            return False
+    return facts is not None and (name in facts.other_mode) is not facts.is_training
+
 
 def normalised_alone(evidence: Evidence) -> Iterator[Finding]:
     """A normalisation over a single element gives the same for every input."""

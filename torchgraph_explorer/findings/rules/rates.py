@@ -33,7 +33,52 @@ LEAST_STEPS = 4
 """Fewest recorded steps whose learning rate is known."""
 
 
+LEAST_CYCLES, LONGEST_CYCLE = 5, 50
+"""Fewest times that the rate falls to `FALLEN` of its peak and comes back, and most updates from one such fall to the
+next. Restarts are meant to come after epochs: within so few updates, a network cannot settle even once."""
+
+
 def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
+    """The learning rate vanishes: for half of the run or more, or again and again within some updates."""
+    yield from _restarts(evidence)
+    yield from _gone(evidence)
+
+
+def _restarts(evidence: Evidence) -> Iterator[Finding]:
+    """Report a rate that goes down to nothing and up again within a few updates, time after time."""
+    rows, known = largest_rates(evidence)
+    if not known or (np.diff(evidence.steps[rows]) != 1).any():
+        return  # between recorded steps, the rate is not known
+    rates = np.array(known)
+    falls = _falls(rates)
+    if len(falls) < LEAST_CYCLES or np.median(np.diff(falls)) > LONGEST_CYCLE:
+        return
+    every = float(np.median(np.diff(falls)))
+    yield finding(
+        evidence,
+        "learning-rate-gone",
+        "warning",
+        at=None,
+        rows=[rows[at] for at in falls],
+        numbers={"largest_rate": float(rates.max()), "cycles": len(falls), "updates": every},
+        text=f"The learning rate falls from {rates.max():.3g} to 1 % of that or less and rises again {len(falls)} "
+        f"times, every {every:.0f} updates. Schedules with restarts usually take epochs for one cycle.",
+        advice="If the schedule counts epochs, call its `step()` once an epoch and not at each batch, or give it "
+        "numbers of steps.",
+    )
+
+
+def _falls(rates: npt.NDArray[np.float64]) -> list[int]:
+    """The places at which the rate falls to `FALLEN` of the largest one, after it was at half of that or more."""
+    found, is_high = [], False
+    for at, rate in enumerate(rates.tolist()):
+        if rate <= FALLEN * rates.max() and is_high:
+            found.append(at)
+        is_high = rate >= rates.max() / 2 or (is_high and rate > FALLEN * rates.max())
+    return found
+
+
+def _gone(evidence: Evidence) -> Iterator[Finding]:
     """The learning rates of all optimizers have fallen to next to nothing, and stay there for half of the run."""
     rows, known = largest_rates(evidence)
     if len(rows) < LEAST_STEPS:

@@ -29,6 +29,7 @@ from torchgraph_explorer.findings.rules.outputs import (
     trained_outputs,
 )
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
+from torchgraph_explorer.findings.rules.twice_by_gradient import sigmoid_by_gradient, softmax_by_gradient
 from torchgraph_explorer.schema import Series
 
 MOST_OF_SIGMOID = 0.76
@@ -50,9 +51,13 @@ OFTEN = 0.75
 def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are probabilities, and the loss takes logits or logarithms, or has several right classes."""
     yield from softmax_for_several(evidence)
-    for output in trained_outputs(evidence):
+    for number, output in enumerate(trained_outputs(evidence)):
         series, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
+        by_gradient = None if number else _by_gradient(evidence, column, is_softmax=softmax is not None)
+        if by_gradient is not None:
+            yield _twice(evidence, series, by_gradient, is_softmax=softmax is not None, may_be_dice=False)
+            continue
         if is_relu_before_sigmoids(evidence, output):
             continue
         if not softmax and (not _is_sigmoid(evidence, column, norms) or before_cross_entropy(evidence, output)):
@@ -78,6 +83,14 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         if softmax and not any(_may_be_cross_entropy(evidence, classes, times=k) for k in parts(evidence)):
             continue
         yield _twice(evidence, series, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
+
+
+def _by_gradient(evidence: Evidence, column: int, *, is_softmax: bool) -> Rows | None:
+    """The steps whose gradients are exactly those of a loss that applies a softmax or sigmoid again; else None.
+
+    The live training compared them at the first output that gets a gradient.
+    """
+    return softmax_by_gradient(evidence, column) if is_softmax else sigmoid_by_gradient(evidence, column)
 
 
 def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bool:

@@ -135,6 +135,7 @@ def functional_source(evidence: Evidence, column: int) -> int | None:
 
 def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
     """Most inputs of a tanh or sigmoid, which is not the network's last activation, lie where it is flat."""
+    yield from clamped_away(evidence)
     for column, limit, name in _squashed(evidence):
         with np.errstate(all="ignore"):
             if not np.nanmax(evidence.rms[:, column], initial=0) > limit / 2:
@@ -174,7 +175,7 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
         series = evidence.series[column]
         name, place = places.class_of(series.module), places.numbered(series.module, series.call)
         if name in FLAT and place is not None and place < last:
-            yield column, FLAT[name], name
+            yield column, _limit(evidence, series.module), name
             continue
         if highest[column] > 1 or lowest[column] < -1:
             continue
@@ -182,6 +183,37 @@ def _squashed(evidence: Evidence) -> Iterator[tuple[int, float, str]]:
         if source is not None and _is_of_each_element(evidence, column, source):
             name = "Sigmoid" if lowest[column] >= 0 else "Tanh"
             yield source, FLAT[name], name.lower()
+
+
+def _limit(evidence: Evidence, module: str) -> float:
+    """Where an activation module is flat, on both sides. A `Hardtanh` may have limits of its own."""
+    name = evidence.places.class_of(module)
+    sides = [number(evidence.places.option(module, option)) for option in ("min_val", "max_val")]
+    is_even = name == "Hardtanh" and -sides[0] == sides[1] > 0
+    return sides[1] if is_even else FLAT[name]
+
+
+def clamped_away(evidence: Evidence) -> Iterator[Finding]:
+    """A function clamps nearly all elements of a tensor, which get no gradient then, from the first step on."""
+    seen: set[str] = set()
+    for row, clamp in operations(evidence, "clamp"):
+        is_activation = evidence.places.class_of(clamp.module) in RECTIFIERS | FLAT.keys()
+        if clamp.numbers[0] < DEAD_SHARE or clamp.module in seen or is_activation:
+            continue
+        seen.add(clamp.module)
+        yield finding(
+            evidence,
+            "saturated-activation",
+            "warning",
+            at=clamp.module,
+            rows=[row],
+            numbers={"clamped": clamp.numbers[0]},
+            text=f"A clamp in {named(clamp.module)} sets {clamp.numbers[0]:.1%} of the elements of a tensor "
+            f"{[*clamp.before]} to a limit at step {evidence.steps[row]}, before anything is learned. These get no "
+            "gradient.",
+            advice="Widen the limits, or look at what is clamped: its scale, or another dtype or unit. A sigmoid or "
+            "tanh bounds a tensor and still passes a gradient.",
+        )
 
 
 def _is_of_each_element(evidence: Evidence, column: int, source: int) -> bool:

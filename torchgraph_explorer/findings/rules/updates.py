@@ -68,6 +68,10 @@ SEARCHING = "LBFGS"
 MOVES = 10.0
 """Least largest update of a matrix, over `SMALL_RATIO`, of a layer that learns beside others that do not."""
 
+ROUNDED, MOSTLY = 2.0**-24, 0.5
+"""Least update over the weights that float32 keeps, by its precision; and the largest share of zeros in the gradient of
+a layer whose updates round to nothing."""
+
 WARMING_UP = 100
 """In so many steps, a learning rate that rises may still be too small to change anything."""
 
@@ -124,6 +128,8 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     is_unchanged = all_unchanged(evidence)
     if not len(rows):
         is_small, ratios, rows = _are_still(evidence), np.zeros(len(evidence)), np.arange(len(evidence))
+    if not is_small and not is_unchanged:
+        yield from _rounded_beside_others(evidence)
     if (not is_small and not is_unchanged) or none_has_gradient(evidence) or _warms_up(evidence):
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
@@ -144,6 +150,52 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+def _rounded_beside_others(evidence: Evidence) -> Iterator[Finding]:
+    """Report layers whose updates all round to nothing, while those of others do not.
+
+    Most of their elements get a gradient at all steps, and an optimizer holds them with a learning rate above zero.
+    """
+    held = {
+        name
+        for facts in evidence.training
+        if facts is not None
+        for group in facts.groups
+        if group.learning_rate is None or group.learning_rate > 0
+        for name in group.parameters
+    }
+    columns = measured_matrices(evidence)
+    most = {column: float(np.nanmax(evidence.column("mean", column), initial=0)) for column in columns}
+    still = [
+        series
+        for series in (evidence.series[column] for column, ratio in most.items() if ratio < ROUNDED)
+        if f"{series.module}.{series.path}".lstrip(".") in held and _is_always_taught(evidence, series)
+    ]
+    if not still or max(most.values()) < MOVES * SMALL_RATIO or int(evidence.steps[-1]) < LEAST_STEPS:
+        return
+    modules = sorted({one.module for one in still}, key=evidence.places.order)
+    yield finding(
+        evidence,
+        "update-too-small",
+        "warning",
+        at=modules[0],
+        rows=range(len(evidence)),
+        numbers={"largest_ratio": max(most[one.id] for one in still)},
+        text=f"Updates of {listed(modules)} are so small that they round to nothing, although gradients come back. "
+        "These layers do not learn, while others do.",
+        advice="Look at the learning rate of their group, and at what their outputs are multiplied by: a gate that is "
+        "shut, or a very small weight of their part of the loss.",
+    )
+
+
+def _is_always_taught(evidence: Evidence, ratio: Series) -> bool:
+    """Whether most elements of the parameter of an update's `ratio` get a gradient at all steps."""
+    column = evidence.find(ratio.module, ratio.call, ratio.role, ratio.path, "grad")
+    if column is None:
+        return False
+    shares = evidence.zero_shares[:, column]
+    return bool(len(shares) and np.isfinite(shares).all() and (shares < MOSTLY).all())
 
 
 def _still_beside_others(evidence: Evidence) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
+from torchgraph_explorer.findings.rules.facts import ClassWeights, class_weights, facts_at, numbers_of
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 HEAVIER, COMMONER = 1.5, 1.5
@@ -24,6 +24,14 @@ AGREES = 0.9
 LEAST_SAMPLES, LEAST_LEFT_OUT, MOST_LEFT_OUT = 100, 5, 0.6
 """Fewest samples of all steps that were looked at; fewest of them without gradient; and their largest share at a
 step."""
+
+EVEN, LEAST_ANSWERS = 2.0, 10
+"""Largest share of the most common answer, times the classes, of answers so even that a class which is neither the
+first nor the last is no answer on purpose; and fewest answers of all steps, for each class."""
+
+NOTHING = 1e-3
+"""Largest weight of a class, over that of another one, that leaves it out; and by how much its samples together have
+to weigh less, so that it is not a frequent class which is balanced."""
 
 LEAST_CLASSES = 3
 """Fewest classes of an output that may leave one out."""
@@ -63,6 +71,7 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     """
     seen = class_weights(evidence)
     classes = evidence.places.classes
+    yield from _nearly_left_out(evidence, seen)
     if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
         return
     samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
@@ -74,7 +83,7 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
         0: sum(weights.of_first for _, weights in seen),
         classes - 1: sum(weights.of_last for _, weights in seen),
     }
-    missing = [label for label, count in answers.items() if not count]
+    missing = [label for label, count in answers.items() if not count] or _middle(evidence, seen)
     if not missing or max(weights.classes for _, weights in seen) != classes - 1:
         return
     share, left = without_gradient / sum(samples), missing[0]
@@ -90,6 +99,38 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
         "learns it.",
         advice=f"`ignore_index={left}` is for targets in which {left} stands for padding or no label. Leave it out (it "
         "is -100 by default), or give the class a weight that is not 0.",
+    )
+
+
+def _middle(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> list[int]:
+    """The class that is never an answer, at all of these steps, where the other answers are even; empty if none is."""
+    classes = evidence.places.classes
+    unseen = [(int(count), int(number)) for _, (count, number) in numbers_of(evidence, "unseen")]
+    alone = {number for count, number in unseen if count == 1}
+    samples = sum((1 - weights.without_gradient) * (facts_at(evidence, row).batch_size or 0) for row, weights in seen)
+    is_even = all(weights.share * (classes - 1) < EVEN for _, weights in seen)
+    is_always = len(unseen) == len(seen) and all(count >= 1 for count, _ in unseen)
+    return [*alone] if len(alone) == 1 and is_always and is_even and samples >= LEAST_ANSWERS * classes else []
+
+
+def _nearly_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> Iterator[Finding]:
+    """Report a class whose samples weigh next to nothing, although they are not much more than those of another one."""
+    if len(seen) < LEAST_ROWS:
+        return
+    for _, weights in seen:
+        if weights.classes < 2 or weights.heavier * NOTHING < 1 or weights.heavier * weights.commoner * NOTHING < 1:
+            return
+    heavier = float(np.median([weights.heavier for _, weights in seen]))
+    yield finding(
+        evidence,
+        "class-left-out",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"heavier": heavier},
+        text=f"A sample of one class counts {heavier:.2g} times as much for the loss as one of another class, and "
+        "their numbers do not make up for it: the model hardly learns the other class.",
+        advice="Weigh each class by the inverse of its share, `total / (classes * counts)`.",
     )
 
 

@@ -61,6 +61,10 @@ _NUMBERS: dict[OperationKind, int] = {
     "trailing": 4,
     "ends": 4,
     "across": 3,
+    "twice": 4,
+    "binary": 6,
+    "unseen": 2,
+    "clamp": 1,
     "cleared": 2,
     "late": 2,
 }

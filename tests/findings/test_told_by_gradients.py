@@ -1,0 +1,345 @@
+"""What gradients, clamps, masks and rates of the first steps tell, each beside the same training without the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tests.findings.trainings import trained
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.finding import Finding
+
+pytestmark = pytest.mark.slow
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+SAMPLES = torch.randn(1600, 8, generator=torch.Generator().manual_seed(1))
+CLASSES = (2 * SAMPLES[:, :5]).argmax(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def network(outputs: int, *more: nn.Module) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 24), nn.Tanh(), nn.Linear(24, outputs), *more)
+
+
+def told(found: list[Finding]) -> set[tuple[str, str, str | None]]:
+    """The kind, severity and module of each root cause that is no info."""
+    return {(one.kind, one.severity, one.module) for one in found if not one.causes and one.severity != "info"}
+
+
+def of(labels: Tensor, loss: Loss, model: nn.Module, _: int) -> Tensor:
+    at = torch.randint(len(SAMPLES), (64,))
+    return loss(model(SAMPLES[at]), labels[at])
+
+
+# A softmax or sigmoid twice
+
+
+def focal(logits: Tensor, labels: Tensor, *, focus: float = 2.0, positive: float = 0.25) -> Tensor:
+    shares, labels = logits.sigmoid(), labels.to(logits.dtype).reshape(logits.shape)
+    entropy = F.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+    right = shares * labels + (1 - shares) * (1 - labels)
+    return ((positive * labels + (1 - positive) * (1 - labels)) * (1 - right) ** focus * entropy).mean()
+
+
+def focal_of_classes(logits: Tensor, labels: Tensor) -> Tensor:
+    entropy = F.cross_entropy(logits, labels, reduction="none")
+    return ((1 - (-entropy).exp()) ** 2 * entropy).mean()
+
+
+def weighted(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(logits[:, 0], (labels > 2).float(), pos_weight=torch.tensor(3.0))
+
+
+def binary(loss: Loss) -> Loss:
+    return lambda outputs, labels: loss(outputs, (labels > 2).float()[:, None])
+
+
+TWICE = [
+    pytest.param(1, nn.Sigmoid(), binary(focal), id="focal loss"),
+    pytest.param(1, nn.Sigmoid(), binary(partial(focal, focus=1.0, positive=0.5)), id="focal loss of another exponent"),
+    pytest.param(1, nn.Sigmoid(), weighted, id="a weight for positives"),
+    pytest.param(5, nn.Softmax(1), focal_of_classes, id="focal loss of classes"),
+    pytest.param(5, nn.Softmax(1), nn.CrossEntropyLoss(torch.tensor([1.0, 2, 3, 4, 5])), id="weights of classes"),
+]
+
+
+@pytest.mark.parametrize(("outputs", "last", "loss"), TWICE)
+def test_a_loss_that_applies_an_activation_again_is_told_by_its_gradients(
+    outputs: int, last: nn.Module, loss: Loss, tmp_path: Path
+) -> None:
+    twice = trained(tmp_path / "twice", network(outputs, last), partial(of, CLASSES, loss))
+    once = trained(tmp_path / "once", network(outputs), partial(of, CLASSES, loss))
+    assert (told(twice), told(once)) == ({("softmax-before-loss", "warning", "3")}, set())
+
+
+def test_a_sigmoid_by_a_function_before_a_focal_loss_is_told(tmp_path: Path) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = network(1)
+
+        def forward(self, samples: Tensor) -> Tensor:
+            return torch.sigmoid(self.body(samples))
+
+    found = trained(tmp_path, Model(), partial(of, CLASSES, binary(focal)), rate=2.0, steps=60)
+    assert told(found) == {("softmax-before-loss", "warning", "")}
+
+
+@pytest.mark.parametrize(
+    ("last", "loss"),
+    [
+        pytest.param(nn.Sigmoid(), binary(F.mse_loss), id="squared error of a sigmoid"),
+        pytest.param(nn.Sigmoid(), binary(F.binary_cross_entropy), id="cross entropy of a sigmoid"),
+        pytest.param(nn.Sigmoid(), binary(F.l1_loss), id="absolute error of a sigmoid"),
+    ],
+)
+def test_other_losses_of_a_sigmoid_are_not_taken_for_another_sigmoid(
+    last: nn.Module, loss: Loss, tmp_path: Path
+) -> None:
+    assert told(trained(tmp_path, network(1, last), partial(of, CLASSES, loss))) == set()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(lambda outputs, labels: F.mse_loss(outputs, F.one_hot(labels, 5).float()), id="squared error"),
+        pytest.param(lambda outputs, labels: F.nll_loss(outputs.log(), labels), id="cross entropy"),
+    ],
+)
+def test_other_losses_of_a_softmax_are_not_taken_for_another_softmax(loss: Loss, tmp_path: Path) -> None:
+    assert told(trained(tmp_path, network(5, nn.Softmax(1)), partial(of, CLASSES, loss))) == set()
+
+
+# Labels
+
+
+@pytest.mark.parametrize("last", [pytest.param((), id="logits"), pytest.param((nn.Sigmoid(),), id="probabilities")])
+@pytest.mark.parametrize("divided", [pytest.param(True, id="twice"), pytest.param(False, id="once")])
+def test_labels_that_were_divided_by_255_twice_are_told(
+    last: tuple[nn.Module, ...], divided: bool, tmp_path: Path
+) -> None:
+    masks = (SAMPLES > 0).float() / (255 if divided else 1)
+    loss = F.binary_cross_entropy if last else F.binary_cross_entropy_with_logits
+    found = trained(tmp_path, network(8, *last), partial(of, masks, loss))
+    assert told(found) == ({("targets-not-scaled", "warning", "")} if divided else set())
+
+
+def test_small_probabilities_as_labels_are_not_told(tmp_path: Path) -> None:
+    found = trained(tmp_path, network(8), partial(of, SAMPLES.sigmoid() / 50, F.binary_cross_entropy_with_logits))
+    assert "targets-not-scaled" not in {one.kind for one in found}
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        pytest.param(0.0, {("class-left-out", "warning", "")}, id="0"),
+        pytest.param(1e-5, {("class-left-out", "warning", "")}, id="next to nothing"),
+        pytest.param(0.1, set(), id="a tenth"),
+        pytest.param(1.0, set(), id="1"),
+    ],
+)
+def test_a_class_in_the_middle_that_the_loss_leaves_out_is_told(
+    weight: float, expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    weights = torch.ones(5)
+    weights[2] = weight
+    assert told(trained(tmp_path, network(5), partial(of, CLASSES, nn.CrossEntropyLoss(weights)))) == expected
+
+
+def test_a_frequent_class_that_is_balanced_is_not_left_out(tmp_path: Path) -> None:
+    rare = (torch.arange(len(SAMPLES)) % 400 == 0).long()
+    labels = torch.where(rare > 0, CLASSES, 0)
+    loss = nn.CrossEntropyLoss(torch.tensor([1e-3, 1, 1, 1, 1]))
+    assert "class-left-out" not in {one.kind for one in trained(tmp_path, network(5), partial(of, labels, loss))}
+
+
+# Tasks
+
+
+class TwoHeads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Linear(8, 32), nn.ReLU())
+        self.classes = nn.Linear(32, 5)
+        self.number = nn.Linear(32, 1)
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+        shared = self.trunk(samples)
+        return self.classes(shared), self.number(shared)
+
+
+@pytest.mark.parametrize(
+    ("scale", "expected"),
+    [
+        pytest.param(3000.0, {("loss-outweighed", "warning", "classes")}, id="targets in the thousands"),
+        pytest.param(1.0, set(), id="targets of deviation 1"),
+        pytest.param(10.0, set(), id="a larger one"),
+    ],
+)
+def test_a_task_whose_loss_hardly_counts_is_told(
+    scale: float, expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(SAMPLES), (64,))
+        classes, number = model(SAMPLES[at])
+        return F.cross_entropy(classes, CLASSES[at]) + F.mse_loss(number[:, 0], scale * SAMPLES[at].sum(1))
+
+    found = trained(tmp_path, TwoHeads(), step, rate=1e-8 if scale > 100 else 1e-3, logs=False)
+    assert {one for one in told(found) if one[0] == "loss-outweighed"} == expected
+
+
+# Clamps
+
+
+class Clamped(nn.Module):
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self.first, self.last, self.limit = nn.Linear(8, 32), nn.Linear(32, 5), limit
+
+    def forward(self, samples: Tensor) -> Tensor:
+        result: Tensor = self.last(self.first(samples).clamp(0, self.limit))
+        return result
+
+
+def test_a_clamp_that_stops_nearly_all_gradients_is_told(tmp_path: Path) -> None:
+    step = partial(of, CLASSES, F.cross_entropy)
+    narrow, wide = (trained(tmp_path / f"{limit}", Clamped(limit), step) for limit in (1e-3, 6.0))
+    assert ("saturated-activation", "warning", "") in told(narrow)
+    assert told(wide) == set()
+
+
+@pytest.mark.parametrize("limit", [0.01, 2.0])
+def test_a_hardtanh_is_judged_by_its_own_limits(limit: float, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 32), nn.Hardtanh(-limit, limit), nn.Linear(32, 5))
+    found = trained(tmp_path, model, partial(of, CLASSES, F.cross_entropy))
+    assert told(found) == ({("saturated-activation", "warning", "1")} if limit < 1 else set())
+
+
+# Normalisations
+
+
+@pytest.mark.parametrize("sizes", [pytest.param((64, 24), id="all"), pytest.param((24,), id="features")])
+def test_a_layer_norm_over_the_samples_is_told(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 24), nn.LayerNorm(sizes), nn.ReLU(), nn.Linear(24, 5))
+    found = trained(tmp_path, model, partial(of, CLASSES, F.cross_entropy))
+    assert told(found) == ({("normalised-over-batch", "warning", "1")} if len(sizes) > 1 else set())
+
+
+@pytest.mark.parametrize(
+    ("momentum", "is_new", "expected"),
+    [
+        pytest.param(0.0, True, {("norm-momentum", "warning", "1")}, id="0"),
+        pytest.param(0.0, False, set(), id="0, of a trained network"),
+        pytest.param(0.1, True, set(), id="a tenth"),
+    ],
+)
+def test_running_statistics_that_no_batch_changes_are_told(
+    momentum: float, is_new: bool, expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    norm = nn.BatchNorm1d(24, momentum=momentum)
+    if not is_new:
+        nn.init.uniform_(norm.weight, 0.5, 1.5)
+    model = nn.Sequential(nn.Linear(8, 24), norm, nn.ReLU(), nn.Linear(24, 5))
+    assert told(trained(tmp_path, model, partial(of, CLASSES, F.cross_entropy))) == expected
+
+
+# Masks
+
+
+class Attention(nn.Module):
+    """Self-attention over tokens with a mask of padding, and the mean of the places with a token."""
+
+    def __init__(self, *, inverted: bool, expanded: bool) -> None:
+        super().__init__()
+        self.embedding, self.qkv, self.head = nn.Embedding(20, 16), nn.Linear(16, 48), nn.Linear(16, 3)
+        self.inverted, self.expanded = inverted, expanded
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        samples, length = tokens.shape
+        query, key, value = self.qkv(self.embedding(tokens)).view(samples, length, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        is_token = tokens != 0
+        mask = (~is_token if self.inverted else is_token)[:, None, None]
+        if self.expanded:
+            mask = mask.expand(samples, 2, length, length)
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
+        kept = seen * is_token[..., None]
+        result: Tensor = self.head(kept.sum(1) / is_token.sum(1, keepdim=True))
+        return result
+
+
+@pytest.mark.parametrize("expanded", [pytest.param(True, id="expanded"), pytest.param(False, id="of keys")])
+@pytest.mark.parametrize("inverted", [pytest.param(True, id="inverted"), pytest.param(False, id="right")])
+def test_a_mask_of_fused_attention_that_hides_tokens_is_told(inverted: bool, expanded: bool, tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        lengths = torch.randint(3, 12, (32, 1))
+        tokens = torch.randint(1, 20, (32, 12)) * (torch.arange(12) < lengths)
+        return F.cross_entropy(model(tokens), (tokens == 5).any(1).long() + (tokens == 9).any(1).long())
+
+    found = trained(tmp_path, Attention(inverted=inverted, expanded=expanded), step, steps=8)
+    kinds = {one.kind for one in found if one.severity != "info"}
+    assert ("padding-mask-inverted" in kinds) is inverted
+
+
+# Rates
+
+
+def scheduled(folder: Path, factor: Callable[[int], float], *, steps: int = 100) -> list[Finding]:
+    """What is told of a training whose rate is multiplied by `factor` of the step."""
+    model = network(5)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    with watch(model, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False):
+        for number in range(steps):
+            optimizer.zero_grad()
+            of(CLASSES, F.cross_entropy, model, number).backward()
+            optimizer.step()
+            schedule.step()
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+def wave(period: int, step: int) -> float:
+    return float(0.5 + 0.5 * torch.cos(torch.tensor(2 * torch.pi * step / period)))
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        pytest.param(partial(wave, 12), {("learning-rate-gone", "warning", None)}, id="every 12 updates"),
+        pytest.param(partial(wave, 60), set(), id="every 60 updates"),
+        pytest.param(lambda step: max(wave(12, step), 0.1), set(), id="down to a tenth"),
+        pytest.param(lambda step: 1.0, set(), id="constant"),
+    ],
+)
+def test_a_rate_that_vanishes_every_few_updates_is_told(
+    factor: Callable[[int], float], expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    assert told(scheduled(tmp_path, factor)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [pytest.param(1e-13, {("update-too-small", "warning", "0")}, id="tiny"), pytest.param(1e-5, set(), id="small")],
+)
+def test_a_layer_whose_updates_round_to_nothing_is_told(
+    rate: float, expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    model = network(5)
+    groups = [{"params": model[0].parameters(), "lr": rate}, {"params": model[2].parameters()}]
+    optimizer = torch.optim.Adam(groups, 0.01)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for number in range(40):
+            optimizer.zero_grad()
+            of(CLASSES, F.cross_entropy, model, number).backward()
+            optimizer.step()
+    assert told(list(open_run(str(tmp_path / "run")).model().findings())) == expected

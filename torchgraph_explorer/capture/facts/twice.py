@@ -1,0 +1,97 @@
+"""Computes whether a loss takes a model's outputs, which may be probabilities, for logits, and what its labels are.
+
+No function waits for a GPU: the results are tensors.
+
+Used within `capture`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.facts.label_losses import TINY
+
+FAR = 1e9
+"""A distance that stands for one that is not known."""
+
+FOCUS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+"""Exponents of a focal loss that are tried; 0 is a cross entropy."""
+
+
+def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
+    """How far the gradients are from those of a loss that applies a softmax or sigmoid: `twice` in `Operation`.
+
+    Args:
+        values: The model's output, `[samples, ...]`.
+        gradient: The gradient of the loss at it, of the same shape.
+    """
+    some = torch.full((), FAR, device=values.device)
+    if values.dim() > 1:
+        some = torch.minimum(some, _off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
+    if values.dim() == 3:
+        some = torch.minimum(some, _off_softmax(values, gradient))
+    return [some, *_off_sigmoid(values, gradient)]
+
+
+def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
+    """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest.
+
+    Such are the gradients of any loss of the probability of the right class, as a focal one. `FAR` for fewer than three
+    classes, as two gradients that sum to zero say nothing of the loss.
+    """
+    if logits.shape[-1] < 3:
+        return torch.full((), FAR, device=logits.device)
+    answers = gradient.argmin(-1, keepdim=True)
+    away = logits.softmax(-1) - torch.zeros_like(logits).scatter_(-1, answers, 1)
+    weights = gradient.gather(-1, answers) / away.gather(-1, answers).clamp(max=-1e-6)
+    return (weights * away - gradient).abs().max() / gradient.abs().max().clamp(min=TINY)
+
+
+def _off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:
+    """How far the gradients are from those of a focal loss of logits, with any weight for each of the two labels.
+
+    Returns that distance for the exponent in `FOCUS` that fits best, that exponent, and how many elements have the
+    more frequent label. The label is 1 where the gradient is below zero.
+    """
+    is_one, is_zero = gradient < 0, gradient > 0
+    wrong = torch.where(is_one, -logits, logits).sigmoid()  # the probability of the other label
+    offs = []
+    for focus in FOCUS:
+        expected = wrong ** (focus + 1) - focus * (1 - wrong) * wrong**focus * torch.log1p(-wrong)
+        ratio = gradient.abs() / expected.clamp(min=TINY)
+        offs.append(torch.maximum(_spread(ratio, is_one), _spread(ratio, is_zero)))
+    best = torch.stack(offs).min(0)
+    exponents = torch.tensor(FOCUS, device=logits.device)
+    return [best.values, exponents[best.indices], torch.maximum(is_one.sum(), is_zero.sum())]
+
+
+def _spread(values: Tensor, among: Tensor) -> Tensor:
+    """The largest less the smallest of the values set in `among`, over the largest; 0 if none is."""
+    largest = torch.where(among, values, -torch.inf).max()
+    smallest = torch.where(among, values, torch.inf).min()
+    return torch.where(among.any(), (largest - smallest) / largest.clamp(min=TINY), 0.0)
+
+
+def binary_labels(values: Tensor, gradient: Tensor) -> list[Tensor]:
+    """The labels of a mean binary cross entropy of logits, and those of one of probabilities: `binary` in `Operation`.
+
+    The arguments are those of `applied_again`.
+    """
+    found, pull = [], gradient * values.numel()
+    for labels in (values.sigmoid() - pull, values - pull * values * (1 - values)):
+        low, high = labels.min(), labels.max()
+        found += [low, high, torch.minimum(labels - low, high - labels).max()]
+    return found
+
+
+def classes_without_answer(gradient: Tensor) -> list[Tensor]:
+    """How many classes are the answer of no sample, and the sum of their numbers: `unseen` in `Operation`.
+
+    Args:
+        gradient: The gradient of a cross entropy at logits `[samples, classes]`. Samples without one have no answer.
+    """
+    lowest, answers = gradient.min(1)
+    is_seen = torch.zeros(gradient.shape[1], device=gradient.device).index_add_(0, answers, (lowest < 0).float()) > 0
+    numbers = torch.arange(gradient.shape[1], device=gradient.device)
+    return [(~is_seen).sum(), (numbers * ~is_seen).sum()]
