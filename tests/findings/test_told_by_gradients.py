@@ -335,7 +335,7 @@ def test_a_layer_whose_updates_round_to_nothing_is_told(
     rate: float, expected: set[tuple[str, str, str | None]], tmp_path: Path
 ) -> None:
     model = network(5)
-    groups = [{"params": model[0].parameters(), "lr": rate}, {"params": model[2].parameters()}]
+    groups: list[dict[str, object]] = [{"params": model[0].parameters(), "lr": rate}, {"params": model[2].parameters()}]
     optimizer = torch.optim.Adam(groups, 0.01)
     with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
         for number in range(40):
@@ -343,3 +343,31 @@ def test_a_layer_whose_updates_round_to_nothing_is_told(
             of(CLASSES, F.cross_entropy, model, number).backward()
             optimizer.step()
     assert told(list(open_run(str(tmp_path / "run")).model().findings())) == expected
+
+
+# Directions
+
+
+class Twins(nn.Module):
+    """An encoder and a predictor; gives what both make of a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.predictor = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
+
+    def forward(self, view: Tensor) -> tuple[Tensor, Tensor]:
+        code = self.encoder(view)
+        return code, self.predictor(code)
+
+
+@pytest.mark.parametrize("repels", [pytest.param(False, id="attracted alone"), pytest.param(True, id="contrast")])
+def test_vectors_that_come_to_point_the_same_way_are_told(repels: bool, tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples = SAMPLES[torch.randint(len(SAMPLES), (64,))]
+        (_, first), (second, _) = (model(samples + 0.2 * torch.randn(64, 8)) for _ in range(2))
+        likeness = F.normalize(first, dim=1) @ F.normalize(second, dim=1).T
+        return F.cross_entropy(likeness / 0.2, torch.arange(64)) if repels else -likeness.diagonal().mean()
+
+    found = trained(tmp_path, Twins(), step, steps=60, rate=2.0 if not repels else 0.1, momentum=0.9)
+    assert ({one for one in told(found) if one[0] == "collapse"} != set()) is not repels

@@ -73,6 +73,7 @@ FULL = TrainingFacts(
         Operation("binary", "", 0, (0.0, 1.0, 0.0, -0.5, 1.5, 0.25)),
         Operation("unseen", "", 0, (1.0, 4.0)),
         Operation("clamp", "act", 0, (0.75,)),
+        Operation("direction", "output[1]", 0, (0.0, 0.5)),
         Operation("cleared", "", 0, (4.0, 3.0)),
     ),
     tokens=(TokenAnswers("input[0]", 512, 1.0, 0.25, 0.5),),

@@ -138,6 +138,9 @@ class Operation:
       for each: the smallest and the largest; the largest distance of one from the nearer of these two.
     - `unseen`: classes that are no answer of a cross entropy. `numbers`: how many; the sum of their numbers.
     - `clamp`: a tensor that needs a gradient is clamped. `numbers`: the share of its elements beyond a limit.
+    - `direction`: vectors that the model gives, one a sample. `numbers`: how much the loss depends on their lengths, as
+      the magnitude of the sum of gradient times value over a vector, over the sum of the magnitudes; the mean square of
+      the distance of the vectors of length 1 from their mean.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
     - `late`: a gradient that was changed after the last recorded update had used it, and is not in use any more.
@@ -146,7 +149,8 @@ class Operation:
 
     Attributes:
         kind: Which of these it is.
-        module: Qualified name of the module within which it was; for answers, the path of the input.
+        module: Qualified name of the module within which it was; for answers, the path of the input; for
+            directions, that of the output.
         call: Which call of that module in the step.
         numbers: See above.
         before: See above; empty for other kinds.

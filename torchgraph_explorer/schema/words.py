@@ -60,6 +60,7 @@ OperationKind: TypeAlias = Literal[
     "binary",
     "unseen",
     "clamp",
+    "direction",
     "cleared",
     "late",
 ]

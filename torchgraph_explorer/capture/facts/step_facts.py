@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torchgraph_explorer.capture.facts.answers import Answers
 from torchgraph_explorer.capture.facts.cleared import ClearedGradients
 from torchgraph_explorer.capture.facts.clipping import Norms
+from torchgraph_explorer.capture.facts.directions import Directions
 from torchgraph_explorer.capture.facts.late import LateChanges
 from torchgraph_explorer.capture.facts.leftover import LeftoverGradients
 from torchgraph_explorer.capture.facts.names import few, gradients_of, named_parameters
@@ -72,6 +73,7 @@ class StepFactsRecorder:
         self.operations, self._cleared = Operations(measure), ClearedGradients()
         self._lock = lock
         self._answers: Answers | None = None
+        self._directions: Directions | None = None
         self.fault: Exception | None = None
         self._model, self._modules, self._optimizers, self._measure = model, modules, optimizers, measure
         self._facts = TrainingFacts()
@@ -113,6 +115,7 @@ class StepFactsRecorder:
             classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
             self._answers = Answers(self._measure, self._modules, self._lock, is_early=self._number < STEPS_COMPARED)
+            self._directions = Directions(self._measure, self._lock)
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
 
@@ -136,6 +139,8 @@ class StepFactsRecorder:
         """Module `name` has returned `outputs` from its call number `call` in the step."""
         if name == "" and self._answers is not None:
             self._try(self._answers.end, outputs, self._note_fault)
+        if name == "" and self._directions is not None:
+            self._try(self._directions.end, outputs, self._note_fault)
         if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
@@ -267,6 +272,8 @@ class StepFactsRecorder:
         self._leftover.forget()
         if self._answers is not None:
             self._answers.close()
+        if self._directions is not None:
+            self._directions.close()
         self._operations = self.operations.found(calls)
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
         batch = next((shape[0] for shape in shapes if shape), None)
@@ -276,6 +283,7 @@ class StepFactsRecorder:
         participation, leftover, norms, late = self._participation, self._leftover, self._norms, self._late
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
         answers, seen, cleared = self._answers, self._operations, self._cleared.found()
+        directions = self._directions
         is_scaled = self._is_scaled
         is_known = scale is not None or not is_scaled
 
@@ -301,6 +309,7 @@ class StepFactsRecorder:
                     *cleared,
                     *late.found(statistics),
                     *(answers.operations(statistics) if answers is not None and not is_scaled else ()),
+                    *(directions.operations(statistics) if directions is not None else ()),
                 ),
                 tokens=answers.tokens(statistics) if answers is not None else (),
                 numbers=answers.numbers(statistics) if answers is not None else None,

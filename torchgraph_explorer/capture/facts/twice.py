@@ -15,8 +15,8 @@ from torchgraph_explorer.capture.facts.label_losses import TINY
 FAR = 1e9
 """A distance that stands for one that is not known."""
 
-FOCUS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
-"""Exponents of a focal loss that are tried; 0 is a cross entropy."""
+MOST_FOCUS = 5
+"""Largest exponent of a focal loss that is tried, from 0 on, which is a cross entropy."""
 
 
 def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -51,19 +51,18 @@ def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
 def _off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     """How far the gradients are from those of a focal loss of logits, with any weight for each of the two labels.
 
-    Returns that distance for the exponent in `FOCUS` that fits best, that exponent, and how many elements have the
-    more frequent label. The label is 1 where the gradient is below zero.
+    Returns that distance for the exponent up to `MOST_FOCUS` that fits best, that exponent, and how many elements have
+    the more frequent label. The label is 1 where the gradient is below zero.
     """
     is_one, is_zero = gradient < 0, gradient > 0
     wrong = torch.where(is_one, -logits, logits).sigmoid()  # the probability of the other label
     offs = []
-    for focus in FOCUS:
+    for focus in range(MOST_FOCUS + 1):
         expected = wrong ** (focus + 1) - focus * (1 - wrong) * wrong**focus * torch.log1p(-wrong)
         ratio = gradient.abs() / expected.clamp(min=TINY)
         offs.append(torch.maximum(_spread(ratio, is_one), _spread(ratio, is_zero)))
     best = torch.stack(offs).min(0)
-    exponents = torch.tensor(FOCUS, device=logits.device)
-    return [best.values, exponents[best.indices], torch.maximum(is_one.sum(), is_zero.sum())]
+    return [best.values, best.indices, torch.maximum(is_one.sum(), is_zero.sum())]
 
 
 def _spread(values: Tensor, among: Tensor) -> Tensor:
@@ -92,6 +91,7 @@ def classes_without_answer(gradient: Tensor) -> list[Tensor]:
         gradient: The gradient of a cross entropy at logits `[samples, classes]`. Samples without one have no answer.
     """
     lowest, answers = gradient.min(1)
-    is_seen = torch.zeros(gradient.shape[1], device=gradient.device).index_add_(0, answers, (lowest < 0).float()) > 0
+    is_answer = torch.zeros_like(gradient, dtype=torch.bool).scatter_(1, answers[:, None], (lowest < 0)[:, None])
+    is_seen = is_answer.any(0)
     numbers = torch.arange(gradient.shape[1], device=gradient.device)
     return [(~is_seen).sum(), (numbers * ~is_seen).sum()]

@@ -47,7 +47,7 @@ def learning_rate_gone(evidence: Evidence) -> Iterator[Finding]:
 def _restarts(evidence: Evidence) -> Iterator[Finding]:
     """Report a rate that goes down to nothing and up again within a few updates, time after time."""
     rows, known = largest_rates(evidence)
-    if not known or (np.diff(evidence.steps[rows]) != 1).any():
+    if not known or max(known) <= 0 or (np.diff(evidence.steps[rows]) != 1).any():
         return  # between recorded steps, the rate is not known
     rates = np.array(known)
     falls = _falls(rates)

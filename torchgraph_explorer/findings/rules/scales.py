@@ -36,8 +36,8 @@ SMALLEST, LARGEST = 1e-3, 0.02
 BYTE = 255
 """The largest number of a byte, which masks and images have for 1."""
 
-VARIED = 0.02
-"""Least standard deviation of the outputs, so that labels which are all near zero are those of such a loss."""
+VARIED = 0.005
+"""Least standard deviation of the outputs, far above `NEAR`, so that labels which are all near zero are no chance."""
 
 
 def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
-from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.participation import begins_to_change
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
@@ -42,6 +42,10 @@ BREAKS = 0.2
 ALIKE = 1e-3
 """Largest spread of samples that are alike: largest minus smallest value of a unit over its largest magnitude, in the
 mean over the units."""
+
+NO_LENGTH, LEAST_LOOKS = 0.01, 16
+"""Largest share of gradients that changes the length of vectors, of a loss of their direction alone, in the median; and
+fewest steps at which directions were measured. Those of a new and deep network are nearly alike."""
 
 MORE = 10.0
 """Largest spread of the targets of a batch that are nearly alike, over `ALIKE`."""
@@ -151,6 +155,40 @@ def _is_of_choices(evidence: Evidence, column: int) -> bool:
 
 
 def collapse(evidence: Evidence) -> Iterator[Finding]:
+    """All samples of a batch are nearly alike to the model: its output, or the direction of its output."""
+    found = [*_values_collapse(evidence)]
+    yield from found or _directions_collapse(evidence)
+
+
+def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:
+    """Report vectors that all point the same way, where the loss depends on nothing but where they point."""
+    seen: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+    for row, one in operations(evidence, "direction"):
+        seen.setdefault(one.module, []).append((row, one.numbers))
+    for path, measured in seen.items():
+        rows = np.array([row for row, _ in measured])
+        along, apart = np.array([numbers for _, numbers in measured]).T
+        kept = mostly_held(apart < ALIKE, share=HELD, breaks=BREAKS)
+        if len(rows) < LEAST_LOOKS or kept is None or not np.median(along) < NO_LENGTH:
+            continue
+        column = evidence.find("", 0, "output", path)
+        yield finding(
+            evidence,
+            "collapse",
+            "warning",
+            at="" if column is None else evidence.series[column],
+            rows=rows[kept],
+            numbers={"apart": float(apart[kept][-1])},
+            text=f"The vectors `{quoted(path)}` that the model gives for the samples of a batch all point the same "
+            f"way: the mean square of their distance from the mean direction is {apart[kept][-1]:.1g}. The loss "
+            "depends on nothing but the direction.",
+            advice="Where two views attract each other, the one that is the target needs `.detach()`, or a term is "
+            "missing that keeps samples apart: negative pairs, or the variance of features.",
+        )
+        return
+
+
+def _values_collapse(evidence: Evidence) -> Iterator[Finding]:
     """From some module on, all samples of a batch are nearly alike, up to the model's output."""
     calls = [(module, seen) for (module, _), seen in _by_call(evidence).items() if len(seen) >= LEAST_ROWS]
     alike = [(module, seen, _alike(seen)) for module, seen in calls]

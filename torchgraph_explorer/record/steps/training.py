@@ -65,6 +65,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "binary": 6,
     "unseen": 2,
     "clamp": 1,
+    "direction": 2,
     "cleared": 2,
     "late": 2,
 }
