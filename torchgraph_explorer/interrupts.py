@@ -94,7 +94,8 @@ class _Waiting:
     def begin(self) -> None:
         """Try it for a while."""
         self.until, self._place = None, (0, 0)
-        self.add()
+        for _ in range(WAITING):
+            self.add()
 
     def add(self) -> None:
         """Try it between two instructions of the main thread."""
@@ -107,13 +108,21 @@ class _Waiting:
         self.until = now + MOST_SECONDS if self.until is None else self.until
         try:
             for act in tuple(self.acts if self._has_gone_on(sys._getframe(1)) else ()):
-                if _is_done(act):
-                    self.acts.remove(act)
+                self._try(act)
             if self.acts and now < self.until and not _is_traced():
                 self.add()
         finally:
             self.is_tried = False
         return False
+
+    def _try(self, act: Callable[[], bool]) -> None:
+        """Call `act`, for the last time if it is done. It is, too, if it raises what is not an `Exception`."""
+        is_done = True
+        try:
+            is_done = _is_done(act)
+        finally:
+            if is_done and act in self.acts:
+                self.acts.remove(act)
 
     def _has_gone_on(self, frame: FrameType) -> bool:
         """Whether the main thread may have executed something since the call before.
@@ -132,6 +141,10 @@ def _is_traced() -> bool:
 
 AT_ONCE = 32
 """Calls that C asks for and that Python makes at once."""
+
+WAITING = 2 if sys.version_info >= (3, 13) else 1
+"""Calls that wait at a time. Python 3.13 does not come back to the last of those that it makes at once, which has asked
+for another one, unless a further one waits."""
 
 
 class _Process:

@@ -28,6 +28,10 @@ def doubled(tensor: Tensor) -> Tensor:
     return tensor * 2
 
 
+def incremented(tensor: Tensor) -> Tensor:
+    return tensor + 1
+
+
 @pytest.mark.parametrize(("wrap", "graphs"), [(lambda act: act, 2), (uncompiled, 1)], ids=["as it is", "uncompiled"])
 def test_a_function_of_ours_is_not_compiled_where_python_executes_its_caller(
     wrap: Callable[[Callable[[], object]], Callable[[], object]], graphs: int
@@ -39,7 +43,7 @@ def test_a_function_of_ours_is_not_compiled_where_python_executes_its_caller(
         try:  # the compiler cannot go on behind the break within this
             torch._dynamo.graph_break()
             ours()
-            return (lambda one: one + 1)(kept[0])
+            return incremented(kept[0])
         finally:
             kept.append(kept[0])
 
