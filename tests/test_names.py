@@ -211,13 +211,13 @@ def test_a_number_of_the_users_that_is_none_is_left_out_and_said_once(
 def test_a_step_that_is_none_is_refused_and_recording_goes_on(step: Any) -> None:
     model, heard = nn.Linear(3, 2), Listening()
     with watch(model, log_freq=1, backend=heard, verbose=False) as watcher:
-        with pytest.raises(OptionError, match=r"is not a step\. Set a whole number from 0 to 9007199254740992"):
+        with pytest.raises(OptionError, match=r"is not a step\. Set a whole number from 0 to 4503599627370496"):
             watcher.step = step
         model(torch.randn(4, 3)).sum().backward()
     assert [each.step for each in heard.frames] == [0]
 
 
-@pytest.mark.parametrize("step", [7, 7.0, np.int64(7), torch.tensor(7), True, 2**53])
+@pytest.mark.parametrize("step", [7, 7.0, np.int64(7), torch.tensor(7), True, 2**52])
 def test_a_whole_number_of_any_kind_is_a_step(step: Any, tmp_path: Path) -> None:
     model = nn.Linear(3, 2)
     with watch(model, log_freq=1, backend="record", logdir=tmp_path, verbose=False) as watcher:

@@ -89,7 +89,8 @@ RECORD_IN_TRAINING = {
 """What the training's thread may call of `record`, and why it touches no store."""
 
 FACTS_IN_WRITER = tuple(
-    f"capture.facts.{each}." for each in ("answers", "late", "leftover", "operations", "pending", "step_facts", "units")
+    f"capture.facts.{each}."
+    for each in ("answers", "directions", "late", "leftover", "operations", "pending", "step_facts", "units")
 )
 """What the writer's thread calls of `capture`: what `PendingFacts` works out of the numbers of a step that is over."""
 

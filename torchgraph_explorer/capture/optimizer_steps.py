@@ -102,8 +102,8 @@ class OptimizerSteps:
                 self._fail(fault)
 
             self._handles = (
-                register_optimizer_step_pre_hook(Hook(lambda optimizer, *_: self._before(optimizer), fail)),
-                register_optimizer_step_post_hook(Hook(lambda *_: self._after(), fail)),
+                register_optimizer_step_pre_hook(Hook(uncompiled(lambda optimizer, *_: self._before(optimizer)), fail)),
+                register_optimizer_step_post_hook(Hook(uncompiled(lambda *_: self._after()), fail)),
             )
 
     def remove(self, listener: OptimizerListener) -> None:
@@ -140,7 +140,6 @@ class OptimizerSteps:
         if not here.frames:
             here.optimizers.clear()
 
-    @uncompiled
     def _before(self, optimizer: Optimizer) -> None:
         here, frame = self._open, users_frame()
         self._leave_failed(frame)
@@ -148,7 +147,6 @@ class OptimizerSteps:
         here.optimizers.append(weakref.ref(optimizer))
         self._tell(lambda each: each.before_step(optimizer))
 
-    @uncompiled
     def _after(self) -> None:
         here, mark = self._open, _FrameMark.of(users_frame())
         while here.frames and here.frames.pop() != mark:

@@ -63,7 +63,7 @@ STEP_NOTES = 10_000
 """Notes of a model."""
 
 LAST_STEP = 1 << 53
-"""The last one that `watch` writes. The viewer asks for steps by number, and JavaScript has no exact ones beyond."""
+"""More than `watch` ever writes. The viewer asks for steps by number, and JavaScript has no exact ones beyond."""
 
 CELL_STEPS, CELL_MODULES = 1 << 10, 1 << 20
 """Steps and modules in a block of cells. Ours have up to 64 steps."""

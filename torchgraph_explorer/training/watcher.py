@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 EVALUATIONS_SHARE = 0.25
 """The part of the space for kept tensors that evaluations have, if they are recorded."""
 
-LAST_STEP = 2**53
-"""The largest step that may be set: the viewer counts with floats of 64 bits."""
+LAST_STEP = 2**52
+"""The largest step that may be set. A record has room for as many after it, up to 2⁵³: the viewer counts with floats."""
 
 
 class LiveViewer(Protocol):

@@ -42,10 +42,15 @@ class Directions:
             return
         for one in hookable(differentiable(outputs), are_results=False):
             path, tensor = one.path, one.tensor
-            sizes, is_float = tuple(tensor.shape), tensor.dtype in FLOATS
-            if not is_float or len(sizes) != 2 or not has_plain_elements(tensor) or tensor.numel() > MOST_ELEMENTS:
+            if tensor.dtype not in FLOATS or not has_plain_elements(tensor) or tensor.numel() > MOST_ELEMENTS:
                 continue
-            if sizes[0] >= LEAST_SAMPLES and sizes[1] >= LEAST_FEATURES and len(self._handles) < MOST_OUTPUTS:
+            sizes = tuple(tensor.shape)  # a nested tensor, which has none, is not plain
+            if (
+                len(sizes) == 2
+                and sizes[0] >= LEAST_SAMPLES
+                and sizes[1] >= LEAST_FEATURES
+                and len(self._handles) < MOST_OUTPUTS
+            ):
                 take = partial(self._take, path, tensor.detach().clone())
                 self._handles.append(tensor.register_hook(Hook(take, fail)))
 
