@@ -39,7 +39,7 @@ EVALUATIONS_SHARE = 0.25
 """The part of the space for kept tensors that evaluations have, if they are recorded."""
 
 LAST_STEP = 2**52
-"""The largest step that may be set. A record has room for as many after it, up to 2⁵³: the viewer counts with floats."""
+"""The largest step that may be set. A record has room for as many after it: the viewer counts up to 2⁵³."""
 
 
 class LiveViewer(Protocol):
