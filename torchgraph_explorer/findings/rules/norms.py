@@ -20,38 +20,41 @@ _OVER_FEATURES = frozenset({"LayerNorm", "RMSNorm"})
 
 
 def norm_momentum(evidence: Evidence) -> Iterator[Finding]:
-    """The running statistics of a batch normalisation are those of the last batch alone."""
+    """The running statistics of a batch normalisation are those of the last batch alone, or never change."""
     for name in sorted(evidence.places.called, key=evidence.places.order):
         if "BatchNorm" not in evidence.places.class_of(name):
             continue
         momentum = number(evidence.places.option(name, "momentum"))
         if momentum >= MOST_MOMENTUM and evidence.places.option(name, "track_running_stats") == "True":
-            yield finding(
-                evidence,
-                "norm-momentum",
-                "warning",
-                at=name,
-                rows=range(len(evidence)),
-                numbers={"momentum": momentum},
-                text=f"Each batch replaces {momentum:.0%} of the running statistics of {named(name)}: in eval mode it "
-                "normalises by those of the last batch alone.",
-                advice="Use `momentum=0.1` or less. It is the share of the new batch; in Keras and TensorFlow, it is "
-                "that of the old statistics: 0.99 there is 0.01 here.",
+            text = (
+                f"Each batch replaces {momentum:.0%} of the running statistics of {named(name)}: in eval mode it "
+                "normalises by those of the last batch alone."
             )
-
+            advice = (
+                "Use `momentum=0.1` or less. It is the share of the new batch; in Keras and TensorFlow, it is "
+                "that of the old statistics: 0.99 there is 0.01 here."
+            )
         elif momentum == 0 and _is_new_and_trained(evidence, name):
-            yield finding(
-                evidence,
-                "norm-momentum",
-                "warning",
-                at=name,
-                rows=range(len(evidence)),
-                numbers={"momentum": momentum},
-                text=f"No batch changes the running statistics of {named(name)}, as its momentum is 0: they stay the "
-                "mean 0 and variance 1 that they began with, so in eval mode it does not normalise.",
-                advice="Use `momentum=0.1`. It is the share of the new batch; in Keras and TensorFlow, it is that of "
-                "the old statistics. `momentum=None` takes the mean of all batches.",
+            text = (
+                f"No batch changes the running statistics of {named(name)}, as its momentum is 0: they stay the "
+                "mean 0 and variance 1 that they began with, so in eval mode it does not normalise."
             )
+            advice = (
+                "Use `momentum=0.1`. It is the share of the new batch; in Keras and TensorFlow, it is that of "
+                "the old statistics. `momentum=None` takes the mean of all batches."
+            )
+        else:
+            continue
+        yield finding(
+            evidence,
+            "norm-momentum",
+            "warning",
+            at=name,
+            rows=range(len(evidence)),
+            numbers={"momentum": momentum},
+            text=text,
+            advice=advice,
+        )
 
 
 def _is_new_and_trained(evidence: Evidence, name: str) -> bool:
