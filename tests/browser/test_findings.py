@@ -249,6 +249,7 @@ def test_those_that_say_the_same_are_one_row_which_opens(viewer: Viewer, digits:
     expect_address(viewer, "finding", "unused-module@stage3")
     row(viewer, "Unused module", "stage2").first.click()
     expect(card(viewer, "Unused module")).to_contain_text("stage2 is never called")
+    expect_address(viewer, "finding", "unused-module@stage2")
     viewer.page.go_back()
     expect(card(viewer, "Unused module")).to_contain_text("stage3 is never called")
     expect(row(viewer, "Unused module", "stage3").first).to_have_attribute("aria-selected", "true")

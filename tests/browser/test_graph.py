@@ -65,7 +65,7 @@ def test_backspace_and_the_breadcrumb_lead_out_over_one_level_or_several(viewer:
 
 def test_back_and_forward_lead_out_and_in_and_undo_and_redo_a_pin(at_top: Viewer) -> None:
     at_top.node("stage3#0").dblclick()
-    expect_open(at_top, "DigitsNet", "stage3")
+    expect(at_top.page).to_have_url(re.compile("inside=stage3%23"))  # the entry in the history has been made
     at_top.page.go_back()
     expect_open(at_top, "DigitsNet")
     at_top.page.go_forward()
@@ -74,6 +74,7 @@ def test_back_and_forward_lead_out_and_in_and_undo_and_redo_a_pin(at_top: Viewer
     at_top.page.keyboard.press("p")
     expect(at_top.page).to_have_url(re.compile("pin="))
     at_top.node("stage3.1#0").dblclick()
+    expect(at_top.page).to_have_url(re.compile("inside=stage3.1%23"))
     panel = at_top.panel("stage3.1#0")
     for go, names, panels in (
         ("back", ["stage3"], 1),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.format.envelope import file_header
 from torchgraph_explorer.run import open_run
+from torchgraph_explorer.schema import EVALUATIONS
 
 
 @pytest.fixture
@@ -45,6 +47,22 @@ def test_a_run_of_several_models_and_sessions_names_each_model_once(tmp_path: Pa
     for name, model in (("a", "generator"), ("b", "critic"), ("c", "generator")):
         write(tmp_path, session=other_session(name, model=model))
     assert [run.models for run in list_runs(tmp_path)] == [("generator", "critic")]
+
+
+ORDERS = {
+    "watched later": [{"name": "a", "created": 20.0, "model": "late"}, {"name": "b", "created": 10.0, "model": "net"}],
+    "evaluations": [{"name": f"a{EVALUATIONS}", "model": "late"}, {"name": "a", "model": "net"}],
+}
+
+
+@pytest.mark.parametrize("sessions", ORDERS.values(), ids=ORDERS)
+def test_models_are_in_the_order_of_their_watch_also_if_another_wrote_first(
+    sessions: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    for facts in sessions:
+        write(tmp_path, SERIES, frame(0), session=other_session(**facts))
+    assert [run.models for run in list_runs(tmp_path)] == [("net", "late")]
+    assert open_run(tmp_path).models == ("net", "late")
 
 
 @pytest.mark.parametrize("place", ["nowhere", "."])

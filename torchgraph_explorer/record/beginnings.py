@@ -53,6 +53,18 @@ def beginning(read: ReadAt, size: int, source: str) -> Beginning | None:
     return None
 
 
+def models_of(sessions: Iterable[Session]) -> tuple[str, ...]:
+    """Names of the models that `sessions` are of: in the order in which they were watched, not in which they wrote.
+
+    A model's evaluations come after its training, which began at the same time.
+    """
+    began: dict[str, tuple[float, bool]] = {}
+    for session in sessions:
+        this = (session.created, session.is_of_evaluations)
+        began[session.model] = min(began.get(session.model, this), this)
+    return tuple(sorted(began, key=began.__getitem__))
+
+
 def strangers(files: Sequence[tuple[str, pb.Segment]]) -> dict[str, str]:
     """Which of `files`, by name and in order, do not belong in a run's folder, each with the reason in words.
 

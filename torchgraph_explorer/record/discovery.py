@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
-from torchgraph_explorer.record.beginnings import Beginning, beginning, strangers
+from torchgraph_explorer.record.beginnings import Beginning, beginning, models_of, strangers
 from torchgraph_explorer.record.folder import (
     PLUGIN,
     Folder,
@@ -154,7 +154,7 @@ def _info(name: str, path: str, segments: list[ListedSegment]) -> RunInfo:
     return RunInfo(
         name=name,
         path=path,
-        models=tuple(dict.fromkeys(session.model for session in sessions)),
+        models=models_of(sessions),
         first_write=min((session.created for session in sessions), default=0.0),
         last_write=max((segment.modified for segment in segments), default=0.0),
         bytes=size,

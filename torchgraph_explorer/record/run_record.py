@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.beginnings import beginning, strangers
+from torchgraph_explorer.record.beginnings import beginning, models_of, strangers
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
 from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, reading
 from torchgraph_explorer.record.format.envelope import DamageError
@@ -91,7 +91,7 @@ class RunRecord:
     @property
     def models(self) -> tuple[str, ...]:
         """Names of the watched models, first to last."""
-        return tuple(self._models)
+        return models_of(one.session for model in self._models.values() for one in model.sessions.values())
 
     @property
     def warnings(self) -> tuple[str, ...]:
