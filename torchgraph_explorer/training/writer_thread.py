@@ -393,9 +393,11 @@ class WriterThread:
         if step.graph is not None and self._graphs.get(step.graph.id) is not step.graph:
             self._write(step.graph)
             self._graphs[step.graph.id] = step.graph
-        numbers = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
-        used, rows = np.unique(numbers, return_inverse=True)
-        if len(used) != len(statistics):  # a later measurement replaced an earlier one of the same series
+        rows = np.fromiter(step.rows.values(), np.int64, len(step.rows)) % max(len(statistics), 1)
+        is_used = np.zeros(len(statistics), dtype=np.bool_)
+        is_used[rows] = True
+        if not is_used.all():  # a later measurement replaced an earlier one of the same series
+            used, rows = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[rows]
             statistics, histograms, fingerprints = statistics[used], histograms.of(used), fingerprints[used]
         series = self._named(step, statistics[rows, _COUNT])
         graph = step.graph.id if step.graph is not None else None

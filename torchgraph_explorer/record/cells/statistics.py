@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -98,13 +99,32 @@ TENSOR_STATISTICS = tuple(one for one in CELL_STATISTICS if one.kind not in COST
 """Those of tensors: not what calls cost. W&B's chart has these, by number."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Group:
-    """The series that one statistic is of, module by module."""
+    """The series that some statistics are of, module by module.
 
-    series: Ints
-    starts: Ints
-    modules: Ints
+    Attributes:
+        series: Their positions.
+        starts: Where each module's begin in `series`.
+        modules: The numbers of these modules.
+    """
+
+    def __init__(self, series: Sequence[Series], of_series: Ints, *, role: Role | None, kind: Kind | None) -> None:
+        """Those of `series`, whose modules are `of_series`, that have this `role` and `kind`; None stands for all."""
+        wanted = [
+            at
+            for at, each in enumerate(series)
+            if (role is None or each.role == role) and (kind is None or each.kind == kind)
+        ]
+        found = np.array(wanted, dtype=np.int64)
+        self.series = found[np.argsort(of_series[found], kind="stable")]
+        modules = of_series[self.series]
+        self.starts = np.flatnonzero(np.diff(modules, prepend=-1))
+        self.modules = modules[self.starts]
+
+    def total(self, of_series: Floats) -> Floats:
+        """Numbers of the group's series `[steps, series]`, added up module by module."""
+        found: Floats = np.add.reduceat(of_series, self.starts, axis=1)
+        return found
 
 
 class CellTable:
@@ -121,12 +141,17 @@ class CellTable:
         self.modules = tuple(numbers)
         self._traits: Traits = traits(series)
         self._of_series = of_series
-        self._groups = tuple(_group(series, of_series, one) for one in CELL_STATISTICS)
+        asked = dict.fromkeys((one.role, one.kind) for one in CELL_STATISTICS)
+        self._groups = {(role, kind): _Group(series, of_series, role=role, kind=kind) for role, kind in asked}
 
     @property
     def written(self) -> list[int]:
         """Indices of the statistics that are written: not those of what calls cost, where that is not recorded."""
-        return [at for at, one in enumerate(CELL_STATISTICS) if one.kind not in COSTS or len(self._groups[at].series)]
+        return [
+            at
+            for at, one in enumerate(CELL_STATISTICS)
+            if one.kind not in COSTS or len(self._groups[one.role, one.kind].series)
+        ]
 
     def cells(self, statistics: Statistics) -> Codes:
         """The codes of steps whose series have these `statistics`, `[STATISTICS, steps, series]`.
@@ -138,17 +163,20 @@ class CellTable:
             return self._cells(statistics)
 
     def _cells(self, statistics: Statistics) -> Codes:
-        numbers: Floats = np.nan_to_num(statistics.astype(np.float64), nan=0.0)
-        counts = numbers[NON_FINITE].sum(axis=0)
-        unwanted = self._unwanted(statistics, counts)
+        counts = np.add.reduce([_numbers(statistics[column]) for column in NON_FINITE])
         is_bad = np.zeros((statistics.shape[1], len(self.modules)), dtype=np.bool_)
-        at, series = np.nonzero(unwanted)
-        is_bad[at, self._of_series[series]] = True
-        bad: Floats = np.nan_to_num(np.where(unwanted, counts, 0.0))  # a record may hold counts beyond all numbers
+        bad = np.zeros(counts.shape)
+        if counts.any():
+            unwanted = self._unwanted(statistics, counts)
+            at, series = np.nonzero(unwanted)
+            is_bad[at, self._of_series[series]] = True
+            bad = np.nan_to_num(np.where(unwanted, counts, 0.0))  # a record may hold counts beyond all numbers
         values = np.full((len(CELL_STATISTICS), *is_bad.shape), np.nan)
-        for value, one, group in zip(values, CELL_STATISTICS, self._groups, strict=True):
+        columns = {of: _columns(statistics, bad, group) for of, group in self._groups.items()}
+        for value, one in zip(values, CELL_STATISTICS, strict=True):
+            group = self._groups[one.role, one.kind]
             if len(group.series):
-                value[:, group.modules] = _values(numbers, bad, one=one, group=group)
+                value[:, group.modules] = one.of(columns[one.role, one.kind], group.total)
         return encode(values, is_bad)
 
     def _unwanted(self, statistics: Statistics, counts: Floats) -> Flags:
@@ -161,28 +189,17 @@ class CellTable:
         return found
 
 
-def _values(numbers: Floats, bad: Floats, *, one: CellStatistic, group: _Group) -> Floats:
-    """One statistic of a group's modules, `[steps, modules of the group]`, from `[STATISTICS, steps, series]`."""
+def _columns(statistics: Statistics, bad: Floats, group: _Group) -> Column:
+    """What gives a column of the group's series, `[steps, series]`: several statistics are of the same ones."""
 
+    @cache
     def column(name: str) -> Floats:
-        found: Floats = (bad if name == "bad" else numbers[COLUMN[name]])[:, group.series]
-        return found
+        return bad[:, group.series] if name == "bad" else _numbers(statistics[COLUMN[name]][:, group.series])
 
-    def total(of_series: Floats) -> Floats:
-        found: Floats = np.add.reduceat(of_series, group.starts, axis=1)
-        return found
-
-    return one.of(column, total)
+    return column
 
 
-def _group(series: Sequence[Series], of_series: Ints, one: CellStatistic) -> _Group:
-    wanted = [
-        at
-        for at, each in enumerate(series)
-        if (one.role is None or each.role == one.role) and (one.kind is None or each.kind == one.kind)
-    ]
-    found = np.array(wanted, dtype=np.int64)
-    found = found[np.argsort(of_series[found], kind="stable")]
-    modules = of_series[found]
-    starts = np.flatnonzero(np.diff(modules, prepend=-1))
-    return _Group(found, starts, modules[starts])
+def _numbers(statistics: Statistics) -> Floats:
+    """0 for NaN, and the largest number for an infinite one."""
+    numbers = statistics.astype(np.float64)
+    return numbers if np.isfinite(numbers).all() else np.nan_to_num(numbers, copy=False, nan=0.0)

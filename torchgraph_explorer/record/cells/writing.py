@@ -39,10 +39,7 @@ class CellWriter:
         """Add the cells of a step that was written; the blocks that are due, in their envelopes."""
         is_back = bool(self._steps) and frame.step <= self._steps[-1]
         due = self.flush() if is_back else b""
-        self._tabulated()
-        statistics = np.full((len(STATISTICS), len(self._ids)), np.nan, dtype=np.float32)
-        statistics[:, np.searchsorted(self._ids, frame.series)] = frame.statistics[frame.rows].T
-        self._waiting.append(statistics)
+        self._waiting.append(self._of_all_series(frame))
         self._steps.append(frame.step)
         self._times.append(frame.time)
         if len(self._waiting) >= AT_ONCE:
@@ -69,8 +66,18 @@ class CellWriter:
     def _compute(self) -> None:
         """Turn what waits into cells: before there are new series, and before a block is written."""
         if self._waiting:
-            self._cells.append(self._tabulated().cells(np.stack(self._waiting, axis=1)))
+            self._cells.append(self._tabulated().cells(np.stack(self._waiting).transpose(2, 0, 1)))
             self._waiting = []
+
+    def _of_all_series(self, frame: Frame) -> Statistics:
+        """The statistics of the frame, `[series, STATISTICS]`, with NaN where it has none of a series."""
+        self._tabulated()
+        given = np.take(frame.statistics, frame.rows, axis=0)
+        if np.array_equal(frame.series, self._ids):
+            return given
+        statistics = np.full((len(self._ids), len(STATISTICS)), np.nan, dtype=np.float32)
+        statistics[np.searchsorted(self._ids, frame.series)] = given
+        return statistics
 
     def _tabulated(self) -> CellTable:
         if self._table is None:
