@@ -62,7 +62,10 @@ class Switch:
 
 NOT_BROKEN = {
     "capture.safe_hook.": "the guard around all hooks: it is what catches the rest",
+    "capture.module_hooks._Enter.__call__": "the same",
     "capture.module_hooks._Leave.__call__": "the same",
+    "capture.gradient_hooks.GradientHook.__call__": "the same",
+    "capture.gradient_hooks.NodeHook.__call__": "the same",
     "capture.no_dispatch.NoDispatch.": "gives torch its own state back: broken, nothing else could",
     "capture.mode_stack.": "the same",
     "capture.eager.": "the same",

@@ -11,7 +11,7 @@ enum { EQUAL = 2 };
 enum {
     TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
     CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, PLAIN_INPUTS, PLAIN_OUTPUTS, CREATION, MAKE_STALE, LEAVES_VIEWS,
-    WITHOUT_GRADIENT, INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, ARE_VISITED_AGAIN,
+    WITHOUT_GRADIENT, INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, NO_LEVEL, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
 };
 
@@ -227,11 +227,10 @@ static int is_caller(Kept *all, PyObject *outer, PyObject *frame) {
     return 0;
 }
 
-/* The frame of torch, which has called the two Python functions that this one is called by. */
+/* The frame of torch, which has called the Python function that this one is called by. */
 static PyObject *users_frame(Kept *all) {
     PyObject *frame = PyEval_GetFrame();
-    if (frame == NULL || (frame = get(all, frame, N_F_BACK)) == NULL || frame == NONE) return NULL;
-    frame = get(all, frame, N_F_BACK);
+    if (frame == NULL || (frame = get(all, frame, N_F_BACK)) == NULL) return NULL;
     return frame == NONE ? NULL : frame;
 }
 
@@ -528,7 +527,7 @@ static PyObject *hook_output(Step *step, Kept *all, const Found *found, PyObject
     PyObject *hook = PyDict_GetItemWithError(step->of[HOOKS_OF_OUTPUTS], found->edge);
     if (hook == NULL) {
         if (PyErr_Occurred()) return NULL;
-        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], NULL));
+        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], part[NO_LEVEL], NULL));
         if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_OUTPUTS], found->edge, hook) < 0) return NULL;
         if (put_on(step, all, found, hook) < 0) return NULL;
     }
@@ -543,7 +542,7 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
     if (hook == NULL) {
         if (PyErr_Occurred()) return -1;
         PyObject *node = PyTuple_GetItem(consumer, 0), *slot = PyTuple_GetItem(consumer, 1);
-        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[NODE_HOOK], step->of[HOOKS], slot, NULL));
+        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[NODE_HOOK], step->of[HOOKS], slot, part[NO_LEVEL], NULL));
         if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_PATHS], consumer, hook) < 0) return -1;
         PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], hook, NULL));
         PyObject *reference = handle == NULL ? NULL : get(all, handle, N_DICT_REFERENCE);
@@ -562,7 +561,8 @@ typedef struct {
     int slot;
 } Crossing;
 
-enum { MOST_NODES = 64, MOST_CROSSINGS = 64 };
+/* Calls with more are left to Python. Nodes that were seen are looked for one after the other. */
+enum { MOST_NODES = 512, MOST_CROSSINGS = 512 };
 static const uint64_t ACCUMULATOR = UINT64_MAX;
 
 typedef struct {
@@ -638,7 +638,7 @@ static int walk_back(Walking *walk) {
         uint64_t number = is_seen ? 0 : node_number(node, &failed);
         if (failed) return -1;
         if (is_seen || number < walk->first) continue;
-        if (walk->seens == MOST_NODES || walk->all->count > FIRST_KEPT / 2) return 0;
+        if (walk->seens == MOST_NODES) return 0;
         walk->seen[walk->seens++] = node;
         PyObject *children = walk->children == NONE ? NULL : PyDict_GetItemWithError(walk->children, node);
         if (children == NULL && PyErr_Occurred()) return -1;
@@ -680,7 +680,9 @@ static PyObject *edges_of(Kept *all, const AllFound *found) {
 /* As `Walk.run`; 0, or -1 with an exception. */
 static int run_walk(Kept *all, PyObject *walk, PyObject *inputs, const AllFound *outputs) {
     int failed = 0, is_done = 1;
-    Walking walking = {.all = all, .inputs = inputs, .children = get(all, walk, N_CHILDREN)};
+    Walking walking; /* its arrays are large, and need no zeros */
+    walking.all = all, walking.inputs = inputs, walking.children = get(all, walk, N_CHILDREN);
+    walking.todos = walking.seens = walking.crossed = 0;
     PyObject *crossing = get(all, walk, N_CROSSING);
     walking.first = (uint64_t)attribute(walk, N_FIRST, &failed);
     if (failed || crossing == NULL || walking.children == NULL) return -1;

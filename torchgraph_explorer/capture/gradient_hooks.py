@@ -11,8 +11,10 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 from torch.utils.hooks import RemovableHandle
 
+from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.no_dispatch import (
     NoDispatch,
     is_hidden,
@@ -22,7 +24,7 @@ from torchgraph_explorer.capture.no_dispatch import (
     transforms_on,
 )
 from torchgraph_explorer.capture.path_gradients import Consumers, Edge, edge_in_use
-from torchgraph_explorer.capture.safe_hook import SafeHook
+from torchgraph_explorer.capture.safe_hook import SafeHook, flags
 from torchgraph_explorer.unvisited import unvisited
 
 SeriesKey: TypeAlias = "tuple[str, int | None, str, str, str]"
@@ -115,17 +117,30 @@ class GradientHook(SafeHook):
 
     __slots__ = ("hooks", "keys", "level", "summands")
 
-    def __init__(self, hooks: GradientHooks, *, summands: int = 1) -> None:
+    def __init__(self, hooks: GradientHooks, level: int, *, summands: int = 1) -> None:
         """Nothing is read yet."""
-        self.hooks = hooks
+        self.hooks, self.level, self.summands = hooks, level, summands
         self.keys: tuple[SeriesKey, ...] = ()
-        self.summands, self.level = summands, transforms_on()
+
+    @interrupts.entry
+    def __call__(self, gradient: Tensor | None) -> None:
+        """Gradient arrives at the tensor."""
+        if is_dynamo_compiling() or flags._is_compiling_flag:
+            return
+        try:
+            try:
+                read = self.hooks.quickly
+                if read is None or not read(self, gradient):
+                    self.act(gradient)
+            except Exception as fault:
+                self._report(fault)
+        except BaseException:
+            interrupts.restore_all()
+            raise
 
     def act(self, gradient: Tensor | None) -> None:
         """Gradient arrives at the tensor; None if a function of the user's has none for it."""
-        read = self.hooks.quickly
-        if read is None or not read(self, gradient):
-            self.hooks.arrive(self, gradient)
+        self.hooks.arrive(self, gradient)
 
     def fail(self, fault: Exception) -> None:
         """Note that the gradient could not be read, because of `fault`."""
@@ -137,16 +152,29 @@ class NodeHook(GradientHook):
 
     __slots__ = ("_slot",)
 
-    def __init__(self, hooks: GradientHooks, slot: int) -> None:
+    def __init__(self, hooks: GradientHooks, slot: int, level: int) -> None:
         """`slot` is the position of the gradient among what the node computes."""
-        self.hooks, self._slot, self.summands, self.level = hooks, slot, 1, transforms_on()  # made for each call
+        self.hooks, self._slot, self.level, self.summands = hooks, slot, level, 1
         self.keys: tuple[SeriesKey, ...] = ()
 
-    def act(self, gradients: tuple[Tensor | None, ...], _incoming: object) -> None:  # type: ignore[override]
+    @interrupts.entry
+    def __call__(  # type: ignore[override]
+        self, gradients: tuple[Tensor | None, ...], _incoming: object
+    ) -> None:
         """The node has computed the gradients of its inputs."""
-        gradient = gradients[self._slot]
-        if gradient is not None:
-            GradientHook.act(self, gradient)
+        if is_dynamo_compiling() or flags._is_compiling_flag:
+            return
+        try:
+            try:
+                if (gradient := gradients[self._slot]) is not None:
+                    read = self.hooks.quickly
+                    if read is None or not read(self, gradient):
+                        self.act(gradient)
+            except Exception as fault:
+                self._report(fault)
+        except BaseException:
+            interrupts.restore_all()
+            raise
 
 
 class PathHook(SafeHook):
@@ -226,7 +254,7 @@ class GradientHooks:
             edge = edge_in_use(tensor)
         hook = self._outputs.get(edge)
         if hook is None:
-            hook = self._outputs[edge] = unvisited(GradientHook(self))
+            hook = self._outputs[edge] = unvisited(GradientHook(self, transforms_on()))
             self._handles.append(_unvisited_with_hooks(tensor.register_hook(hook)))
         if key is not None:
             hook.keys += (key,)
@@ -238,10 +266,10 @@ class GradientHooks:
         hook = self._paths.get(edge_key)
         if hook is None and len(consumers) == 1:
             [(node, slot)] = consumers
-            hook = self._paths[edge_key] = unvisited(NodeHook(self, slot))
+            hook = self._paths[edge_key] = unvisited(NodeHook(self, slot, transforms_on()))
             self._handles.append(_unvisited_with_hooks(node.register_hook(hook)))
         elif hook is None:
-            hook = self._paths[edge_key] = unvisited(GradientHook(self, summands=len(consumers)))
+            hook = self._paths[edge_key] = unvisited(GradientHook(self, transforms_on(), summands=len(consumers)))
             for node, slot in consumers:
                 self._handles.append(unvisited(node.register_hook(unvisited(PathHook(hook, slot)))))
         hook.keys += (key,)

@@ -6,19 +6,20 @@ Python's garbage collector more to do.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from torch import nn
-from torch.compiler import is_compiling
+from torch.compiler import is_dynamo_compiling
 from torch.utils.hooks import RemovableHandle
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.gradient_hooks import SeriesKey
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
-from torchgraph_explorer.capture.safe_hook import SafeHook, are_walked
+from torchgraph_explorer.capture.safe_hook import SafeHook, flags
 from torchgraph_explorer.schema import Call
 
 
@@ -75,7 +76,7 @@ class ModuleHooks:
     def __init__(self) -> None:
         """No hook is on a module yet."""
         self.listener: CallListener | None = None
-        self.is_walked = self._is_left_on = False
+        self.is_walked = self._is_left_on = self._are_on = False
         self.quickly: CallFunctions | None = None
         self.known: KnownCalls = {}
         self._of: dict[int, _OneModulesHooks] = {}
@@ -100,12 +101,12 @@ class ModuleHooks:
         """
         self.take_off()
         self.quickly = quickly
-        self.listener, self._is_left_on = listener, False
+        self.listener, self._is_left_on, self._are_on = listener, False, True
         known, self._of = self._of, {}
         for name, module in modules.items():
             hooked = model if name == "" else module
             hooks = known.get(id(hooked))
-            if hooks is None or not hooks.are_of(hooked, name):
+            if hooks is None or hooks.module() is not hooked or hooks.name != name:
                 hooks = _OneModulesHooks(self, hooked, name)
             self._of[id(hooked)] = hooks
             hooks.put_on()
@@ -116,8 +117,9 @@ class ModuleHooks:
         self._is_left_on = self.is_walked
         if self.is_walked:
             return
-        for hooks in self._of.values():
+        for hooks in self._of.values() if self._are_on else ():
             hooks.take_off()
+        self._are_on = False
         while self._to_remove:
             self._to_remove.pop().remove()
 
@@ -139,20 +141,17 @@ class _OneModulesHooks:
     may come in between.
     """
 
-    __slots__ = ("_enter", "_key", "_leave", "_module", "_name", "_on")
+    __slots__ = ("_enter", "_key", "_leave", "_on", "module", "name")
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
-        self._name, self._module = name, weakref.ref(module)
+        self.name, self.module = name, weakref.ref(module)
         self._enter = None if name == "" else _Enter(module_hooks, name)
         self._leave = _Leave(module_hooks, name)
         self._key: int = RemovableHandle(OrderedDict()).id  # that no other hook has
         self._on: _HookDictionaries | None = None  # what the hooks are in; None if they are off
 
-    def are_of(self, module: nn.Module, name: str) -> bool:
-        return self._module() is module and self._name == name
-
     def put_on(self) -> None:
-        module, key = self._module(), self._key
+        module, key = self.module(), self._key
         if module is None:
             return
         with_kwargs, entering = module._forward_pre_hooks_with_kwargs, module._forward_pre_hooks
@@ -193,14 +192,28 @@ class _CallHook(SafeHook):
 class _Enter(_CallHook):
     __slots__ = ()
 
-    def act(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """The module is called."""
-        hooks = self._module_hooks
-        if hooks.quickly is not None and hooks.quickly.enter(self._name, args, kwargs):
+    @interrupts.entry
+    def __call__(self, *arguments: Any) -> None:
+        """The module is called: itself, its arguments, and those with names."""
+        if is_dynamo_compiling() or flags._is_compiling_flag:
             return
-        listener = hooks.listener
+        hooks = self._module_hooks
+        try:
+            try:
+                _, args, kwargs = arguments
+                if hooks.quickly is None or not hooks.quickly.enter(self._name, args, kwargs):
+                    self.act(args, kwargs)
+            except Exception as fault:
+                self._report(fault)
+        except BaseException:
+            interrupts.restore_all()
+            raise
+
+    def act(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Tell the listener."""
+        listener = self._module_hooks.listener
         if listener is None:
-            hooks.tidy()
+            self._module_hooks.tidy()
         elif listener.is_ours(self._name):
             listener.enter(self._name, args, kwargs)
 
@@ -210,28 +223,29 @@ class _Leave(_CallHook):
 
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
-        """Act, as every hook does. No hook is removed meanwhile if torch is iterating over them."""
-        if is_compiling():
+        """The module has returned, or raised: itself, its arguments and what it returned."""
+        if is_dynamo_compiling() or flags._is_compiling_flag:
             return
+        hooks = self._module_hooks
         try:
-            self._module_hooks.is_walked = are_walked()
+            # After an exception, torch is iterating over the module's hooks: none may be removed.
+            hooks.is_walked = sys.exc_info()[1] is not None
             try:
-                self.act(*arguments)
+                _, _, output = arguments
+                if hooks.quickly is None or not hooks.quickly.leave(self._name, output):
+                    self.act(output)
             except Exception as fault:
                 self._report(fault)
-            self._module_hooks.is_walked = False
+            hooks.is_walked = False
         except BaseException:
             interrupts.restore_all()
             raise
 
-    def act(self, _module: nn.Module, _args: object, output: object) -> None:
-        """The module has returned, or raised."""
-        hooks = self._module_hooks
-        if hooks.quickly is not None and hooks.quickly.leave(self._name, output):
-            return
-        listener = hooks.listener
+    def act(self, output: object) -> None:
+        """Tell the listener."""
+        listener = self._module_hooks.listener
         if listener is None:
-            hooks.tidy()
+            self._module_hooks.tidy()
         elif listener.is_ours(self._name):
             listener.leave(self._name, output)
 

@@ -125,6 +125,7 @@ _VALUES = (
     "grad_norm",
     "grad",
     (),
+    0,
     ARE_VISITED_AGAIN,
 )
 

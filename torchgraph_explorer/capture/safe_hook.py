@@ -6,12 +6,17 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
-from torch.compiler import is_compiling
+from torch import compiler
+from torch.compiler import is_dynamo_compiling
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.console import warn_once
+
+flags: Any = compiler if hasattr(compiler, "_is_compiling_flag") else SimpleNamespace(_is_compiling_flag=False)
+"""Where torch notes that it exports a model: `torch.compiler.is_compiling` takes two functions to look there."""
 
 
 def are_walked() -> bool:
@@ -44,7 +49,9 @@ class SafeHook:
     @interrupts.entry
     def __call__(self, *arguments: Any) -> None:
         """Call `act`. Returns and raises nothing, so that nothing of the user's changes; an interrupt passes."""
-        if is_compiling():  # a hook that stayed on by a fault must not break the user's graph
+        if (
+            is_dynamo_compiling() or flags._is_compiling_flag
+        ):  # a hook that stayed on by a fault must not break the user's graph
             return
         try:
             try:

@@ -32,8 +32,11 @@ def named_parameters(modules: ModulesByName) -> Named:
 
 def gradients_of(parameters: Named) -> dict[int, Tensor]:
     """The gradients of those of `parameters` that have one, by their keys."""
-    found = ((key, gradient_of(one)) for key, (_, one) in parameters.items())
-    return {key: gradient for key, gradient in found if gradient is not None}
+    return {
+        key: gradient
+        for key, (_, one) in parameters.items()
+        if (gradient := one.grad if one.is_leaf else gradient_of(one)) is not None  # mostly without a function
+    }
 
 
 def few(names: Iterable[str]) -> tuple[str, ...]:
