@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tests.exploring.asking import Client, is_complete
 from tests.exploring.models import mlp
-from torchgraph_explorer.exploring import desk
+from torchgraph_explorer.exploring import desk, products
 from torchgraph_explorer.exploring.adapter import open_source
 from torchgraph_explorer.exploring.case import Case, load
 from torchgraph_explorer.exploring.serving import Page
@@ -113,6 +113,22 @@ def test_a_selection_that_is_changed_and_changed_back_meanwhile_is_the_one_that_
     assert state["selection"]["elements"] == first
     expected = session.contributions("input", "0", to=(0, 0, 0, 0))
     np.testing.assert_allclose(client.array("input[0]", "contribution")[0], expected[0, 0], rtol=1e-5)
+
+
+def test_a_page_goes_on_where_torch_warns_of_itself_and_warnings_are_errors(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_dual(*_: object) -> None:
+        raise FutureWarning("of torch.jit")
+
+    monkeypatch.setattr(products.forward_ad, "make_dual", make_dual)
+    session, source = live(mlp(), torch.rand(2, 6))
+    _, client = open_page(source)
+    client.state(is_complete)
+    client.post("target", index=[1, 2])
+    client.state(lambda state: state["target"]["name"] == "output[1, 2]" and is_complete(state))
+    assert session.matrix("input", "output").shape == (2, 6, *session.value("output").shape)
+    assert session.contributions("input", "output", from_=(0, 0)).shape == session.value("output").shape
 
 
 def test_links_are_grouped_as_it_is_chosen(open_page: OpenPage) -> None:

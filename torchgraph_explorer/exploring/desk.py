@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -308,7 +309,8 @@ class Desk:
             except Exception as fault:  # ours; the page must not wait for ever
                 self._set("model", (), None, reason(fault))
             self._finish(generation)
-            prepare()
+            with suppress(Exception):  # it only saves time; what needs it says what fails, and computes without it
+                prepare()
 
     def _finish(self, generation: int) -> None:
         with self._news:
