@@ -14,6 +14,7 @@ import ctypes
 import gc
 import json
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -35,6 +36,9 @@ TORCH = ("torch", "torch._dynamo", "torchgraph_explorer.training.watch", "torchg
 BY_A_RUN = ("wandb.apis.public", "wandb.sdk.launch.inputs.internal", "requests", "pandas", "torchgraph_wandb.sink")
 WANDB = (*TORCH, "wandb", *BY_A_RUN)
 """The latter are imported by the first run that begins, and by the first table that it logs."""
+
+NANOBIND = re.compile(r"^(nanobind: .*| - (leaked|\.\.\. skipped) .*|See https://nanobind\.\S*)\n?", re.MULTILINE)
+"""Lines at the end of a process in which torch 2.15 has imported triton: Python 3.13 does not free all of it."""
 
 
 def run(
@@ -160,7 +164,7 @@ def _outcome(child: int, streams: list[int], timeout: float) -> tuple[int | None
     for stream in streams:
         os.close(stream)
     out, err = (text.decode() for text in written.values())
-    return None if open_ones else code, out, err
+    return None if open_ones else code, out, NANOBIND.sub("", err)
 
 
 def _free_nothing_at_exit() -> None:

@@ -29,6 +29,7 @@ from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.reduce.batch import Batch
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.run import Model
+from torchgraph_explorer.schema import Frame
 
 pytestmark = pytest.mark.slow
 
@@ -401,28 +402,40 @@ def test_nothing_of_a_step_outlives_it(tmp_path: Path) -> None:
     assert dead() is None
 
 
-@pytest.mark.slow
 def test_no_object_is_left_by_a_logged_step(tmp_path: Path) -> None:
-    model, steps = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), 40
+    model, steps, written = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), 40, Counting()
 
     def objects_after(steps: int) -> int:
+        """How many there are when all steps are written: the last one is held until nothing has come for a while."""
+        expected, counts = written.frames + steps, [-1]
         for _ in range(steps):
             model(torch.randn(3, 4)).square().mean().backward()
             model.zero_grad()
-        counts = [-1]
+        assert wait_for(lambda: written.frames == expected)
 
         def are_settled() -> bool:
-            """Nothing waits to be written any more."""
             counts.append(tracked())
             return counts[-1] == counts[-2]
 
         assert wait_for(are_settled)
         return counts[-1]
 
-    with watch(model, backend="record", logdir=tmp_path, log_freq=1, verbose=False):
+    with watch(model, backend=["record", written], logdir=tmp_path, log_freq=1, verbose=False):
         objects_after(10)
         before = objects_after(10)
         assert objects_after(steps) - before < steps / 2
+
+
+class Counting:
+    """A sink that keeps nothing."""
+
+    frames = 0
+
+    def write(self, record: object) -> None:
+        self.frames += isinstance(record, Frame)
+
+    def close(self) -> None:
+        pass
 
 
 def tracked() -> int:

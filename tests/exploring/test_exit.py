@@ -13,7 +13,7 @@ from tests.shared import FORKED
 pytestmark = pytest.mark.slow
 
 PROGRAM = """
-    import sys, time
+    import sys, time, warnings
     import torch
     from torch import nn
     from torchgraph_explorer.exploring.desk import Desk
@@ -21,6 +21,7 @@ PROGRAM = """
     from torchgraph_explorer.exploring.source import LiveSource
     from pathlib import Path
 
+    warnings.filterwarnings("ignore", ".torch.jit", FutureWarning)  # of what torch 2.15 does for the first derivative
     torch.set_num_threads(1)
     model = nn.Sequential(*[nn.Linear(1000, 1000) for _ in range(12)])
     desk = Desk(

@@ -155,7 +155,8 @@ class Refusing:
         monkeypatch.setattr(os, "mkdir", raising(self.fault))
 
     def listing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(os, "listdir", raising(self.fault))
+        for function in ("listdir", "scandir"):  # pathlib calls the second one from Python 3.13 on
+            monkeypatch.setattr(os, function, raising(self.fault))
 
     def opening(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(segments, "FileIO", raising(self.fault))
