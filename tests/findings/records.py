@@ -26,6 +26,7 @@ from torchgraph_explorer.schema import (
     Series,
     StepFacts,
     TensorInfo,
+    TrainingFacts,
 )
 
 Values = Mapping[Any, Any]
@@ -64,6 +65,7 @@ def recorded(
     *,
     every: int = 1,
     facts: Sequence[StepFacts] = (),
+    training: Sequence[TrainingFacts] = (),
     scale: float | None = None,
     scalars: Mapping[str, Sequence[float]] | None = None,
 ) -> Model:
@@ -81,7 +83,8 @@ def recorded(
         statistics = np.array([statistics_of(one) for one in arrays], dtype=np.float32)
         histograms = histograms_of(arrays)
         ended = facts[number] if facts else UPDATED
-        frames.append(Frame(number * every, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended))
+        frame = Frame(number * every, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended)
+        frames.append(replace(frame, training=training[number] if training else None))
     logged = [_logged(scalars)] if scalars else []
     write(folder, graph, series, *frames, *logged, session=replace(SESSION, clock=None))
     return quietly(folder).model()

@@ -18,7 +18,7 @@ from torchgraph_explorer.findings.causes import FOLLOWS, in_order
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.run import Model
-from torchgraph_explorer.schema import ModuleGraph, StepFacts
+from torchgraph_explorer.schema import ModuleGraph, StepFacts, TrainingFacts, Units
 
 NORMAL = np.random.default_rng(0).standard_normal(64)
 LAYERS = ("fc1", "fc2", "fc3")
@@ -388,6 +388,29 @@ def test_a_loss_that_does_not_fall_follows_from_what_keeps_the_network_from_lear
     model = recorded(tmp_path, perceptron(), steps(dead, count=60), scalars={"loss": flat})
     first, second = model.findings()
     assert (first.kind, second.kind, second.causes) == ("dead-units", "loss-not-falling", (first,))
+
+
+@pytest.mark.parametrize(
+    ("zero", "constant", "are_dead"),
+    [
+        pytest.param([0] * 6, 10, True, id="all units, before the end of the window"),
+        pytest.param([0] * 8 + [7] * 4, 9, True, id="most units, by the window after it"),
+        pytest.param([0] * 8 + [5] * 4, 9, False, id="half of the units, by the window after it"),
+        pytest.param([0] * 8 + [7] * 3, 9, False, id="most units, by a window of too few steps"),
+    ],
+)
+def test_units_are_dead_by_what_was_looked_at_since_they_died(
+    zero: list[int], constant: int, *, are_dead: bool, tmp_path: Path
+) -> None:
+    """Of 10 units, so many are zero over windows of 8 steps, and so many constant at each step but the first."""
+    dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=1)
+    measured = [
+        Units("relu", 0, 10, of_window, step % 8 + 1, constant if step else 0, 0.5)
+        for step, of_window in enumerate(zero)
+    ]
+    facts = [TrainingFacts(units=(one,)) for one in measured]
+    model = recorded(tmp_path, perceptron(), steps(dead, count=len(zero)), training=facts)
+    assert ("dead-units" in {one.kind for one in model.findings()}) is are_dead
 
 
 def test_matrices_that_do_not_change_at_a_step_hide_no_update(tmp_path: Path) -> None:

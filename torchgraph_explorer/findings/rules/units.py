@@ -5,7 +5,7 @@ The evidence is shares of zeros, histograms and standard deviations of outputs o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.outputs import is_softmax
-from torchgraph_explorer.findings.rules.rule import finding, held, named, number
-from torchgraph_explorer.schema import Series, TensorInfo
+from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, number
+from torchgraph_explorer.schema import Series, TensorInfo, Units
 
 DEAD_SHARE = 0.98
 """Least share of zeros in the output of a dead ReLU."""
@@ -57,7 +57,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         series, shares = evidence.series[column], evidence.zero_shares[:, column]
         there = np.flatnonzero(np.isfinite(shares))
         rows = held(shares[there] >= DEAD_SHARE, share=HELD)
-        if rows is None or _are_used(evidence, series, since=int(there[rows[len(rows) // 2]])):
+        if rows is None or _are_used(evidence, series, there[rows]):
             continue
         worst = float(shares[there[rows]].min())
         share = "All" if worst == 1 else f"At least {worst:.1%}"
@@ -75,19 +75,31 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _are_used(evidence: Evidence, output: Series, *, since: int) -> bool:
-    """Whether many units of an output are above zero for some samples, by what was measured from the row `since` on.
+def _are_used(evidence: Evidence, output: Series, dead: Rows) -> bool:
+    """Whether many units of an output are above zero for some samples, at the rows `dead`, of which it is mostly zero.
 
     The units of a sparse autoencoder are, although only few are for any one sample.
     """
-    seen = [
-        units
+    measured = [
+        (row, units)
         for row in rows_with(evidence, lambda facts: bool(facts.units))
-        if row >= since
         for units in facts_at(evidence, row).units
-        if (units.module, units.call) == (output.module, output.call) and units.steps >= LEAST_LOOKED_AT
+        if (units.module, units.call) == (output.module, output.call)
     ]
-    return any(units.zero < UNUSED * units.units for units in seen)
+    first, middle = int(dead[0]), int(dead[len(dead) // 2])
+    if _are_still(units for row, units in measured if row >= first):
+        return False
+    long = [(number, units) for number, (_, units) in enumerate(measured) if units.steps >= LEAST_LOOKED_AT]
+    since = [(number, units) for number, units in long if measured[number][0] >= middle]
+    # A window may have begun before the units died. Those that have not tell more, once there are any.
+    fresh = [one for one in since if measured[max(one[0] - one[1].steps + 1, 0)][0] >= first]
+    return any(units.zero < UNUSED * units.units for _, units in fresh or since)
+
+
+def _are_still(measured: Iterable[Units]) -> bool:
+    """Whether nearly no unit differs between samples at each of so many steps, which a window need not tell."""
+    varied = [1 - units.constant / units.units for units in measured if units.units]
+    return len(varied) >= LEAST_LOOKED_AT and sum(varied) <= (1 - DEAD_SHARE) * len(varied)
 
 
 class _Rectified(NamedTuple):
