@@ -292,6 +292,20 @@ def test_the_maps_are_in_sight_in_a_small_window(flow: Open, page: Tab) -> None:
     expect_true(page.locator(".flow-main"), "(main) => main.scrollWidth <= main.clientWidth")
 
 
+def test_the_choices_are_folded_in_a_narrow_window(flow: Open, page: Tab) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    flow(*digits())
+    titles = page.locator(".flow-folds button")
+    expect(titles).to_have_text(["How it is shown", "Edit the input"])
+    expect_true(page.locator(".flow-card").first, "(card) => card.getBoundingClientRect().top < innerHeight / 4")
+    for title in titles.all():
+        bar = page.get_by_role("group", name=title.inner_text(), exact=True)
+        expect(bar).to_be_hidden()
+        title.press("Enter")
+        expect(bar).to_be_visible()
+        expect(title).to_have_attribute("aria-expanded", "true")
+
+
 def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Open) -> None:
     model = nn.Sequential()
     for number in range(3):

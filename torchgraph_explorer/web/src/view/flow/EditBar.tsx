@@ -5,7 +5,7 @@ import {NumberInput} from '../controls/NumberInput';
 import {elementText} from '../../flow/maps';
 import {brush, edit, isEditing, marked, state} from './state';
 
-export function EditBar() {
+export function EditBar({isOpen}: {isOpen: boolean}) {
   const {edits, inputs} = state.value!;
   const [std, setStd] = useState(0.1);
   const [tensor = inputs[0] as string, setTensor] = useState<string>();
@@ -16,7 +16,7 @@ export function EditBar() {
   const shift = (dim: number, by: number) => edit({kind: 'shift', tensor, dim, by});
   if (edits === null) return null;
   return (
-    <div class="flow-bar" role="group" aria-label="Edit the input">
+    <div class={`flow-bar${isOpen ? ' is-open' : ''}`} role="group" aria-label="Edit the input">
       <label class="flow-check">
         <input type="checkbox" checked={isEditing.value} onChange={(event) => (isEditing.value = event.currentTarget.checked)} /> Edit the input
       </label>

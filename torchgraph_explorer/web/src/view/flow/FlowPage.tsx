@@ -7,11 +7,10 @@ import {IconButton} from '../controls/Icon';
 import {nextTheme} from '../header/theme';
 import * as choices from '../state/choices';
 import * as server from '../state/runs';
+import {Bars} from './Bars';
 import {Chain} from './Chain';
-import {EditBar} from './EditBar';
 import {SankeyView} from './SankeyView';
 import {TensorCard} from './TensorCard';
-import {Toolbar} from './Toolbar';
 import {spanOfElement} from '../../flow/region';
 import {act, edit, factsOf, follow, isAway, marked, problem, show, spans, state} from './state';
 
@@ -34,8 +33,7 @@ export function FlowPage() {
       {now !== null && now.chain.length > 0 && (
         <main class="flow-main">
           <Chain />
-          <Toolbar />
-          {now.edits !== null && <EditBar />}
+          <Bars />
           <div class="flow-cards">
             {now.chain.map((name) => (
               <TensorCard key={name} name={name} />

@@ -6,9 +6,9 @@ import {Segments, Select} from '../controls/Select';
 import {act, isLinked, isOneScale, quantity, state, threshold, when, zoom} from './state';
 import type {Quantity, When} from '../../flow/types';
 
-export function Toolbar() {
+export function Toolbar({isOpen}: {isOpen: boolean}) {
   return (
-    <div class="flow-bar">
+    <div class={`flow-bar${isOpen ? ' is-open' : ''}`} role="group" aria-label="How it is shown">
       <Segments
         label="Colour"
         value={quantity.value}
