@@ -288,6 +288,43 @@ def test_an_optimizer_that_is_made_and_loaded_between_the_first_pass_and_its_upd
     assert watcher.step == BEFORE + 2
 
 
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD])
+def test_an_optimizer_that_a_new_one_has_replaced_does_not_count(kind: type[Optimizer]) -> None:
+    model, old = updated()
+    [new] = only(kind)(model)
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        assert watcher.step == 0
+        for _ in range(2):
+            one_update(model, [new])
+    assert [frame.step for frame in heard.frames] == [0, 1]
+    assert updates_by(old) == BEFORE
+
+
+def test_an_optimizer_that_steps_in_turn_with_a_new_one_counts_from_then_on() -> None:
+    model, old = updated()
+    [new] = only(torch.optim.SGD)(model)
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        for each in (new, old, new):
+            one_update(model, [each])
+    assert [frame.step for frame in heard.frames] == [0, 1, BEFORE + 2]
+
+
+def test_a_new_optimizer_that_is_loaded_late_counts_although_there_is_an_older_one() -> None:
+    model, old = updated(9)
+    state = saved(updated(BEFORE)[1])
+    heard = Listening()
+    with watch(model, backend=heard, log_freq=1, verbose=False):
+        [new] = only(torch.optim.Adam)(model)
+        loss_of(model)
+        new.load_state_dict(*state)
+        for _ in range(2):
+            one_update(model, [new])
+    assert [frame.step for frame in heard.frames] == [BEFORE, BEFORE + 1]
+    assert updates_by(old) == 9
+
+
 def test_the_number_is_known_before_the_first_pass() -> None:
     model, optimizer = updated()
     with watch(model, backend=Listening(), log_freq=BEFORE, verbose=False) as watcher:

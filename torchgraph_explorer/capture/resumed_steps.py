@@ -29,7 +29,8 @@ class ResumedSteps:
     """Raises the number of the first step to the number of updates that were made before it.
 
     The optimizers that step without a pass of the model between them make one update, so the largest of their counts
-    is taken. Which ones do is seen only when they step. Until then, all are taken for such ones.
+    is taken. Which ones do is seen only when they step. Until then, all are taken for such ones, but for those of an
+    earlier training: an optimizer that was replaced is there until Python frees it, and may never step again.
     """
 
     def __init__(self, phase: Phase) -> None:
@@ -37,13 +38,14 @@ class ResumedSteps:
         self._phase = phase
         self._made: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
         self._have_stepped: WeakSet[Optimizer] = WeakSet()
+        self._replaced: WeakSet[Optimizer] = WeakSet()
         self._total = self._of_latest = 0
         self._origin = 0
 
     @property
     def is_known(self) -> bool:
         """Whether updates before the first step were found."""
-        return len(self._made) > 0 or self._total > 0
+        return self._total > 0 or any(each not in self._replaced for each in self._made)
 
     def note(self, optimizers: Sequence[Optimizer], model: nn.Module, *, begun: int) -> None:
         """Note the updates that all `optimizers` of `model` have made so far, once there are some.
@@ -55,7 +57,9 @@ class ResumedSteps:
         for optimizer in optimizers:
             if made := updates_by(optimizer):
                 self._made[optimizer] = made
-        self._total = 0 if self._made else _counted_by_lightning(model)
+        new = [each for each in optimizers if each not in self._made]
+        self._replaced.update(old for old in self._made if any(_replaces(each, old) for each in new))
+        self._total = 0 if self.is_known else _counted_by_lightning(model)
         self._raise(since=begun)
 
     def after_update(self, optimizers: Sequence[Optimizer], *, is_another: bool) -> None:
@@ -69,11 +73,13 @@ class ResumedSteps:
             self._total += max(0, made - self._of_latest)
         self._of_latest = max(self._of_latest, made)
         self._have_stepped.update(optimizers)
+        self._replaced.difference_update(optimizers)
         self._raise(since=self._phase.step - self._origin)
 
     def _raise(self, *, since: int) -> None:
         """Raise the count, which has come so far since the first step, to what is known of the updates before that."""
-        self._phase.go_on_at(max(self._total, *self._made.values(), 0) + since)
+        counts = (made for optimizer, made in self._made.items() if optimizer not in self._replaced)
+        self._phase.go_on_at(max(self._total, *counts, 0) + since)
         self._origin = self._phase.step - since
 
 
@@ -91,6 +97,14 @@ def updates_by(optimizer: Optimizer) -> int:
     if tensors and not is_captured():
         numbers += _largest(tensors)
     return int(max((each for each in numbers if 0 < each < MOST_UPDATES), default=0))
+
+
+def _replaces(new: Optimizer, old: Optimizer) -> bool:
+    """Whether `new`, which has made no update, moves all that `old` moved, and is no wrapper around it."""
+    if new.param_groups is old.param_groups or any(value is old for value in vars(new).values()):
+        return False
+    moved, before = ({id(one) for group in each.param_groups for one in group["params"]} for each in (new, old))
+    return before <= moved
 
 
 def _largest(tensors: Sequence[Tensor]) -> list[float]:
