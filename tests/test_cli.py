@@ -56,7 +56,8 @@ def test_the_package_is_the_same_command() -> None:
 
 
 WRONG = {
-    "no command": ([], "the following arguments are required: COMMAND"),
+    "no command": ([], "usage: torchgraph [-h] [--version] COMMAND ..."),
+    "no command of wandb": (["wandb"], "usage: torchgraph wandb [-h] COMMAND ..."),
     "unknown command": (["sevre"], "invalid choice: 'sevre'"),
     "port too large": (
         ["serve", ".", "--port", "65536"],
@@ -186,6 +187,21 @@ def test_names_of_folders_cannot_write_to_the_terminal(command: str, tmp_path: P
         command, str(tmp_path / "runs"), *(["-o", str(tmp_path / "page")] if command in {"export", "xray"} else [])
     )
     assert (done.returncode, "\x1b" in done.stderr, r"one\x1b[31m" in done.stderr) == (2, False, True)
+
+
+@pytest.mark.parametrize("command", ["info", "check", "serve"])
+def test_an_error_is_one_line_whatever_a_folder_is_called(command: str, tmp_path: Path) -> None:
+    done = run(command, str(tmp_path / "two\nlines\x1b[31m"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"torchgraph: {tmp_path}/two\\nlines\\x1b[31m ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_command_all_of_them_are_listed() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (2, "")
+    commands = ["demo", "serve", "info", "check", "explain", "diff", "xray", "export", "explore", "wandb"]
+    assert re.findall(r"^    (\w+) +[A-Z]", done.stderr, re.M) == commands
 
 
 def test_info_into_a_pipe_that_closes_is_quiet(tmp_path: Path) -> None:

@@ -52,6 +52,11 @@ class Odd(Exception):
     __repr__ = __str__
 
 
+def test_a_message_is_one_line_whatever_a_folder_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    info("recording to runs/two\nlines\x1b[31m")
+    assert capsys.readouterr().err == "torchgraph: recording to runs/two\\nlines\\x1b[31m\n"
+
+
 class Unfinished(io.StringIO):
     """A stream without most of what a stream has."""
 

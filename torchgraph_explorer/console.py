@@ -13,12 +13,12 @@ from types import FrameType
 from typing import Any
 
 from torchgraph_explorer.errors import TorchgraphWarning
-from torchgraph_explorer.printable import LONGEST_TEXT, printable
+from torchgraph_explorer.printable import LONGEST_TEXT, escaped, printable
 
 
 def info(sentence: str) -> None:
-    """Write a line to stderr, marked as ours."""
-    line = f"torchgraph: {sentence}\n"
+    """Write a line to stderr, marked as ours. A name in it, as of a folder, may contain control characters."""
+    line = f"torchgraph: {escaped(sentence)}\n"
     try:
         try:
             sys.stderr.write(line)

@@ -21,6 +21,11 @@ _NAME = re.compile(f"[{_CONTROLS}\t\n\u2028\u2029{_REVERSING}\ud800-\udfff]")
 _LINES = re.compile(f"[{_CONTROLS}{_REVERSING}\ud800-\udfff]")
 
 
+def escaped(text: str) -> str:
+    """`text` on one line of a terminal, whatever it contains: line feeds and control characters are escaped."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def printable(name: str, *, most: int = LONGEST, lines: bool = False) -> str:
     """`name` itself if it is printable and has at most `most` characters; `lines` allows line feeds and tabs.
 

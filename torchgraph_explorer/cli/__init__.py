@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from torchgraph_explorer.cli import check, demo, diff, explain, explore, export, info, serve, wandb, xray
+from torchgraph_explorer.cli.options import add_subcommands
 from torchgraph_explorer.cli.printing import short_warnings, shown
 from torchgraph_explorer.errors import TorchgraphError
 from torchgraph_explorer.version import __version__
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int | None = options.act(options)
             sys.stdout.flush()
     except TorchgraphError as fault:
-        print("\n".join(map(shown, f"torchgraph: {fault}".split("\n"))), file=sys.stderr)
+        print(shown(f"torchgraph: {fault}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="torchgraph", description="Watch a PyTorch model train, and look inside it.")
     parser.add_argument("--version", action="version", version=f"torchgraph_explorer {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = add_subcommands(parser)
     for command in COMMANDS:
         command.add_command(commands)
     return parser

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from torchgraph_explorer.cli.options import add_rules, given, number, own_rules, whole
+from torchgraph_explorer.cli.printing import shown
 
 
 def add_command(commands: Any) -> None:
@@ -65,4 +66,4 @@ def _export(options: argparse.Namespace) -> None:
         compare=others,
         rules=own_rules(options),
     )
-    print(f"Wrote {options.output}, {len(page):,} bytes.")
+    print(shown(f"Wrote {options.output}, {len(page):,} bytes."))

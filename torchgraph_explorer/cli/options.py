@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from torchgraph_explorer.errors import OptionError
 
@@ -47,6 +48,17 @@ def chosen_model(run: RunRecord, name: str | None) -> str | None:
         choices = " or ".join(f"--model {shlex.quote(one)}" for one in run.models)
         raise OptionError(f"Run {run.name!r} holds {len(run.models)} models. Choose one with {choices}.")
     return name
+
+
+def add_subcommands(parser: argparse.ArgumentParser) -> Any:
+    """The commands of `parser`, to which they are added. Without a command, it prints its help."""
+
+    def print_help(_: argparse.Namespace) -> int:
+        parser.print_help(sys.stderr)
+        return 2
+
+    parser.set_defaults(act=print_help)
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
 
 
 def add_address(parser: argparse.ArgumentParser, *, host: bool) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torchgraph_explorer.errors import TorchgraphWarning
+from torchgraph_explorer.printable import escaped
 
 NARROWEST = 40
 """Columns of a line on a terminal at least."""
@@ -20,9 +21,8 @@ MOST_WARNINGS = 10
 
 def shown(line: str) -> str:
     """`line` made safe for a terminal: a name in a record may contain control characters, or cannot be encoded."""
-    safe = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
     encoding = sys.stdout.encoding or "utf-8"
-    return safe.encode(encoding, errors="backslashreplace").decode(encoding)
+    return escaped(line).encode(encoding, errors="backslashreplace").decode(encoding)
 
 
 def print_text(text: str) -> None:

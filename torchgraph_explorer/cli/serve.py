@@ -9,6 +9,7 @@ from typing import Any
 
 from torchgraph_explorer.browser import browse
 from torchgraph_explorer.cli.options import add_address, add_rules, given, number, own_rules
+from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import NotFoundError
 
 
@@ -55,7 +56,7 @@ def _serve(options: argparse.Namespace) -> None:
     server = listen(options.logdir, host=options.host, port=options.port, rules=own_rules(options), views=views)
     if options.port not in (0, server.port):
         print(f"Port {options.port} is taken; using {server.port}.")
-    print(f"Showing {options.logdir} at {server.url}")
+    print(shown(f"Showing {options.logdir} at {server.url}"))
     if server.is_exposed:
         print("Other machines can reach this. Everyone who has the address above, with its token, can see the runs.")
     print("Press Ctrl-C to end.", flush=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgraph_explorer.cli.options import add_subcommands
+
 
 def add_command(commands: Any) -> None:
     """Register the command."""
@@ -11,4 +13,4 @@ def add_command(commands: Any) -> None:
 
     description = "Weights & Biases: publish the custom chart, and build reports."
     parser = commands.add_parser("wandb", help=description, description=description)
-    add_commands(parser.add_subparsers(title="commands", required=True, metavar="COMMAND"))
+    add_commands(add_subcommands(parser))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgraph_explorer.cli.options import chosen_model, given
+from torchgraph_explorer.cli.printing import shown
 
 
 def add_command(commands: Any) -> None:
@@ -47,4 +48,4 @@ def _xray(options: argparse.Namespace) -> None:
     picture = xray_svg(model, options.statistic, marks=marks, title=f"{run.name}, {model.name}")
     content = picture.encode("utf-8", errors="replace")
     write_whole(Path(options.output), content)
-    print(f"Wrote {options.output}, {len(content):,} bytes.")
+    print(shown(f"Wrote {options.output}, {len(content):,} bytes."))
