@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from zlib import crc32
 
@@ -19,6 +20,7 @@ from tests.record.examples import SERIES, flip, other_session, records, segment,
 from tests.record.fuzzing import kept
 from tests.shared import FORKED
 from torchgraph_explorer.cli.printing import MOST_WARNINGS
+from torchgraph_explorer.record.discovery import RunFolder
 
 pytestmark = pytest.mark.slow
 
@@ -195,6 +197,26 @@ def test_an_error_is_one_line_whatever_a_folder_is_called(command: str, tmp_path
     assert done.returncode == 2
     assert done.stderr.startswith(f"torchgraph: {tmp_path}/two\\nlines\\x1b[31m ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_long_search_for_a_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from torchgraph_explorer import run as runs
+    from torchgraph_explorer.cli import main, options
+
+    write_small_run(tmp_path / "a")
+    locate = runs.locate
+
+    def slowly(path: str) -> RunFolder:
+        time.sleep(0.3)
+        return locate(path)
+
+    monkeypatch.setattr(runs, "locate", slowly)
+    for patience, told in ((0.01, True), (60, False)):
+        monkeypatch.setattr(options, "PATIENCE", patience)
+        assert main(["info", str(tmp_path)]) == 0
+        assert (f"torchgraph: looking for a run in {tmp_path} and in all" in capsys.readouterr().err) is told
 
 
 def test_without_a_command_all_of_them_are_listed() -> None:

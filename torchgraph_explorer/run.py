@@ -30,7 +30,7 @@ from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.measures import MEASURES
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.findings.relations import Related, find_related
-from torchgraph_explorer.record.discovery import find_run
+from torchgraph_explorer.record.discovery import RunFolder, find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Series
@@ -208,8 +208,17 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         >>> model.history(series).steps
         array([ 0, 50])
     """
-    folder, name, found = find_run(_fetched(os.fspath(path)))
-    return Run(folder, name=name, path=found)
+    return opened(locate(path))
+
+
+def locate(path: str | os.PathLike[str]) -> RunFolder:
+    """The folder of the run that `open_run` opens. It may have to look into many folders for it."""
+    return find_run(_fetched(os.fspath(path)))
+
+
+def opened(found: RunFolder) -> Run:
+    """The run in a folder that `locate` has found."""
+    return Run(found.folder, name=found.name, path=found.path)
 
 
 def compare(

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -161,6 +162,17 @@ def test_links_to_runs_and_to_folders_of_runs_are_followed(tmp_path: Path) -> No
         found = {info.name: info for info in list_runs(place)}
         assert sorted(found) == ["again", "far", "group/deep/run", "own"]
         assert {len(open_run(info.path).model()) for info in found.values()} == {3}
+
+
+@pytest.mark.skipif(not Path("/proc/self/root").exists(), reason="only Linux shows its state as folders")
+def test_folders_of_the_kernel_are_not_looked_into(tmp_path: Path) -> None:
+    write_small_run(tmp_path / "runs" / "a")
+    (tmp_path / "state").symlink_to("/proc")
+    (tmp_path / "devices").symlink_to("/sys")
+    with mock.patch.object(folder, "_folders_in", wraps=folder._folders_in) as look:
+        assert [run.name for run in list_runs(tmp_path)] == ["runs/a"]
+    assert [one.args[0] for one in look.call_args_list if one.args[0].endswith(("state", "devices"))] == []
+    assert look.call_count < 10
 
 
 def test_links_that_lead_in_a_circle_are_followed_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_rules, given, own_rules
+from torchgraph_explorer.cli.options import add_rules, given, open_given, own_rules
 from torchgraph_explorer.cli.printing import print_text, shown
 
 
@@ -33,10 +33,9 @@ def add_command(commands: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from torchgraph_explorer.findings.report import as_json, as_markdown, as_text
-    from torchgraph_explorer.run import open_run
 
     rules = own_rules(options)
-    run = open_run(options.run)
+    run = open_given(options.run)
     found = {name: run.model(name).findings(rules=rules) for name in options.model or run.models}
     if options.format == "json":
         print(json.dumps(as_json(run.name, found), indent=2))

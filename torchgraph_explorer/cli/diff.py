@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from torchgraph_explorer.cli.options import chosen_model, given
+from torchgraph_explorer.cli.options import chosen_model, given, open_given
 from torchgraph_explorer.cli.printing import print_text
 
 
@@ -38,11 +38,11 @@ def add_command(commands: Any) -> None:
 def _diff(options: argparse.Namespace) -> int:
     from torchgraph_explorer.comparison.matching import parse_rules
     from torchgraph_explorer.comparison.report import as_json, as_text
-    from torchgraph_explorer.run import compare, open_run
+    from torchgraph_explorer.run import compare
 
-    run_a = open_run(options.run_a)
+    run_a = open_given(options.run_a)
     model = chosen_model(run_a, options.model)
-    found = compare(run_a, options.run_b, model=model, rename=parse_rules("\n".join(options.rename)))
+    found = compare(run_a, open_given(options.run_b), model=model, rename=parse_rules("\n".join(options.rename)))
     if options.json:
         print(json.dumps(as_json(found), indent=2))
     else:

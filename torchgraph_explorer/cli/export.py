@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from torchgraph_explorer.cli.options import add_rules, given, number, own_rules, whole
+from torchgraph_explorer.cli.options import add_rules, given, number, open_given, own_rules, whole
 from torchgraph_explorer.cli.printing import shown
 
 
@@ -52,10 +52,9 @@ def add_command(commands: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.run import open_run
     from torchgraph_explorer.server.export import export_page
 
-    run, *others = [open_run(one) for one in options.runs]
+    run, *others = [open_given(one) for one in options.runs]
     page = export_page(
         run,
         options.output,

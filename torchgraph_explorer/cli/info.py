@@ -8,7 +8,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from torchgraph_explorer.cli.options import given
+from torchgraph_explorer.cli.options import given, open_given
 from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 
@@ -30,10 +30,9 @@ def add_command(commands: Any) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    from torchgraph_explorer.run import open_run
 
     warnings.simplefilter("ignore", TorchgraphWarning)  # the warnings are part of the output
-    facts = run_facts(open_run(options.run))
+    facts = run_facts(open_given(options.run))
     print(json.dumps(facts, indent=2) if options.json else _as_text(facts))
 
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import OptionError
 
 if TYPE_CHECKING:
     from torchgraph_explorer.findings.own_rules import OwnRule
     from torchgraph_explorer.record.run_record import RunRecord
+    from torchgraph_explorer.run import Run
 
 LAST_PORT = 65535
+
+PATIENCE = 2.0
+"""Seconds after which a line says that a run is looked for."""
 
 _QUOTED = 40
 """Characters of a wrong value that a message repeats at most."""
@@ -48,6 +54,21 @@ def chosen_model(run: RunRecord, name: str | None) -> str | None:
         choices = " or ".join(f"--model {shlex.quote(one)}" for one in run.models)
         raise OptionError(f"Run {run.name!r} holds {len(run.models)} models. Choose one with {choices}.")
     return name
+
+
+def open_given(path: str) -> Run:
+    """Open the run in `path`, as `open_run` does. If it takes long to find it, a line says so."""
+    from torchgraph_explorer.run import locate, opened
+
+    told = f"torchgraph: looking for a run in {path} and in all folders in it. It is faster to name the run's folder."
+    timer = Timer(PATIENCE, lambda: print(shown(told), file=sys.stderr))
+    timer.daemon = True
+    timer.start()
+    try:
+        found = locate(path)
+    finally:
+        timer.cancel()
+    return opened(found)
 
 
 def add_subcommands(parser: argparse.ArgumentParser) -> Any:

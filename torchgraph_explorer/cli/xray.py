@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from torchgraph_explorer.cli.options import chosen_model, given
+from torchgraph_explorer.cli.options import chosen_model, given, open_given
 from torchgraph_explorer.cli.printing import shown
 
 
@@ -32,7 +32,6 @@ def add_command(commands: Any) -> None:
 
 def _xray(options: argparse.Namespace) -> None:
     from torchgraph_explorer.errors import OptionError
-    from torchgraph_explorer.run import open_run
     from torchgraph_explorer.server.export import write_whole
     from torchgraph_explorer.xray.picture import XrayMark, xray_svg
 
@@ -41,7 +40,7 @@ def _xray(options: argparse.Namespace) -> None:
             f"{options.output} would hold an SVG picture. Give it a name that ends in .svg; a browser or Inkscape "
             "turns that into other formats."
         )
-    run = open_run(options.run)
+    run = open_given(options.run)
     model = run.model(chosen_model(run, options.model))
     found = () if options.no_findings else model.findings()
     marks = [XrayMark(one.module, one.step, one.severity, one.text) for one in found]

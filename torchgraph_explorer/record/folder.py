@@ -34,6 +34,9 @@ _SEGMENT_NAME = re.compile(r"([0-9]{6,9})(-\w+)?\.tgraph")
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """The errors of a path that is gone, and of a link that leads nowhere."""
 
+_KERNELS = ("/proc", "/sys")
+"""Where Linux shows its own state as folders: very many, most of them behind links, and no runs."""
+
 _MOST_PATHS = 16
 """Paths by which one folder is listed at most: links that point at each other make ever more of them."""
 
@@ -173,12 +176,14 @@ def _folders(root: Path, closed: list[RecordError] | None = None) -> Iterator[tu
     waiting: deque[_Found] = deque([_Found(os.fspath(root), _above(root), "")])
     visits: dict[_Key, int] = {}
     barren: dict[str, int] = {}
+    skipped = _devices_of_the_kernel() - {_device(root)}
     while waiting:
         path, above, link = waiting.popleft()
         if barren.get(link, 0) >= _MOST_BARREN:
             continue
         try:
-            key, names = _key(path), _folders_in(path)
+            key = _key(path)
+            names = {} if key[0] in skipped else _folders_in(path)
         except OSError as error:  # it has gone meanwhile, or may not be looked into
             if closed is not None and isinstance(error, PermissionError):
                 closed.append(unreadable(Path(path), error))
@@ -194,6 +199,18 @@ def _folders(root: Path, closed: list[RecordError] | None = None) -> Iterator[tu
             child = os.path.join(path, name)  # noqa: PTH118  (there may be very many)
             found = _Found(child, (*above, key), link or (child if is_link else ""))
             waiting.append(found) if is_link else waiting.appendleft(found)
+
+
+def _devices_of_the_kernel() -> set[int | None]:
+    """The devices of its own folders, where they are not ordinary ones."""
+    return {_device(folder) for folder in _KERNELS} - {_device("/")}
+
+
+def _device(folder: str | Path) -> int | None:
+    try:
+        return _key(folder)[0]
+    except OSError:
+        return None
 
 
 def _above(root: Path) -> tuple[_Key, ...]:
