@@ -140,6 +140,22 @@ def adversaries(model: Any) -> Iterator[object]:
         yield maker.step()
 
 
+def in_turn(model: Any, *, clears: str) -> Iterator[object]:
+    """As `adversaries`, but something is wrong with the gradients of the first half."""
+    maker, critic = sgd(model[:4]), sgd(model[4:])
+    while True:
+        for _ in range(2):
+            critic.zero_grad()
+            loss_of(model).backward()
+            yield critic.step()
+        if clears == "late":
+            maker.zero_grad()
+        loss_of(model).neg().backward()
+        if clears == "late":
+            maker.zero_grad()
+        yield maker.step()
+
+
 def in_backward(model: Any) -> Iterator[object]:
     optimizers = {one: torch.optim.SGD([one], 0.05) for one in model.parameters()}
 
@@ -268,6 +284,12 @@ def told(loop: Loop, folder: Path, *, every: int = 1, model: Any | None = None) 
 FAULTY: dict[str, tuple[Loop, str, str | None]] = {
     "gradients that are never cleared": (never_cleared, "no-zero-grad", None),
     "gradients of the head alone are cleared": (cleared_in_part, "no-zero-grad", ""),
+    "gradients of one of two optimizers in turn": (lambda model: in_turn(model, clears="never"), "no-zero-grad", ""),
+    "gradients of one of them, before the update": (
+        lambda model: in_turn(model, clears="late"),
+        "gradients-cleared",
+        None,
+    ),
     "gradients that are gone before the update": (
         lambda model: cleared_between(model, set_to_none=True),
         "gradients-cleared",

@@ -22,6 +22,15 @@ def facts_at(evidence: Evidence, row: int) -> TrainingFacts:
     return found
 
 
+def by_optimizers(evidence: Evidence, rows: Iterable[int]) -> dict[tuple[str, ...], list[int]]:
+    """`rows` by the optimizers that made the update: the loop may treat one of two that step in turn in a wrong way."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        facts = evidence.facts[row]
+        found.setdefault(() if facts is None else facts.optimizers, []).append(row)
+    return found
+
+
 def largest_rates(evidence: Evidence) -> tuple[list[int], list[float]]:
     """The rows at which a learning rate is known, and the largest one of all groups at each of them."""
     known = (

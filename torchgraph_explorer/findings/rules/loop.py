@@ -15,8 +15,15 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.facts import facts_at, module_around, numbers_of, operations, rows_with
-from torchgraph_explorer.findings.rules.participation import all_unchanged
+from torchgraph_explorer.findings.rules.facts import (
+    by_optimizers,
+    facts_at,
+    module_around,
+    numbers_of,
+    operations,
+    rows_with,
+)
+from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.penalties import penalty_dominates
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
@@ -78,13 +85,17 @@ SHRUNK = 0.8
 
 def no_zero_grad(evidence: Evidence) -> Iterator[Finding]:
     """Gradients of one step are added to those of the steps before."""
-    known = rows_with(evidence, lambda facts: facts.leftover is not None)
-    rows = [row for row in known if facts_at(evidence, row).leftover]
-    if not rows or len(rows) < LEFTOVER_SHARE * len(known):
+    all_known = rows_with(evidence, lambda facts: facts.leftover is not None)
+    turns = by_optimizers(evidence, all_known)
+    left = {key: [row for row in rows if facts_at(evidence, row).leftover] for key, rows in turns.items()}
+    least = LEAST_ROWS if len(turns) > 1 else 1
+    kept = [key for key, rows in left.items() if len(rows) >= max(least, LEFTOVER_SHARE * len(turns[key]))]
+    rows, known = (sorted(row for key in kept for row in among[key]) for among in (left, turns))
+    if not rows:
         return
     names = facts_at(evidence, rows[-1]).leftover or ()
     held = {name for group in facts_at(evidence, rows[-1]).groups for name in group.parameters}
-    module = None if held <= {*names} else module_around(names)
+    module = None if len(known) == len(all_known) and held <= {*names} else module_around(names)
     whose = "All gradients are" if module is None else f"The gradients of {named(module)} are"
     yield finding(
         evidence,
@@ -104,13 +115,16 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
     """The backward passes leave gradients, and these are zero or gone when the optimizer steps."""
     updates = {row for row, facts in enumerate(evidence.facts) if facts is not None and facts.end == "update"}
     known = [row for row in rows_with(evidence, lambda facts: facts.gradient_norm is not None) if row in updates]
-    rows = [row for row in known if _is_gone(facts_at(evidence, row))]
-    if not known and all_unchanged(evidence):  # the optimizer had no gradient at any step
-        rows = [row for row in rows_with(evidence, _is_stepped) if row in updates and _has_gradient(evidence, row)]
-        known = rows
-    if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(known):
+    without = _without_gradient(evidence, updates)
+    rows = [row for row in known if _is_gone(facts_at(evidence, row))] + without
+    known += without
+    turns = by_optimizers(evidence, known)
+    kept = [key for key, of_turn in turns.items() if _is_mostly({*rows}, of_turn)]
+    rows, known = ([row for key in kept for row in turns[key] if row in among] for among in ({*rows}, {*known}))
+    if not rows:
         yield from _cleared_in_between(evidence, updates)
         return
+    rows.sort()
     yield finding(
         evidence,
         "gradients-cleared",
@@ -122,6 +136,26 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
         "when the optimizer steps. Something clears them between the two.",
         advice="Call `optimizer.zero_grad()` before `backward()` or after `optimizer.step()`, not between the two.",
     )
+
+
+def _without_gradient(evidence: Evidence, updates: set[int]) -> list[int]:
+    """The updates of those optimizers that had no gradient at any, and never changed a weight that got some."""
+    moved, stuck = moved_and_stuck(evidence)
+    stepped = [row for row in rows_with(evidence, _is_stepped) if row in updates]
+    found: list[int] = []
+    for rows in by_optimizers(evidence, stepped).values() if stuck else ():
+        groups = [group for row in rows for group in facts_at(evidence, row).groups]
+        modules = {name.rpartition(".")[0] for group in groups for name in group.parameters}
+        is_known = any(facts_at(evidence, row).gradient_norm is not None for row in rows)
+        if not is_known and modules & stuck and not modules & moved:
+            found += [row for row in rows if _has_gradient(evidence, row)]
+    return found
+
+
+def _is_mostly(rows: set[int], known: Sequence[int]) -> bool:
+    """Whether nearly all of the updates `known` are among `rows`, and enough of them."""
+    found = sum(row in rows for row in known)
+    return found >= LEAST_CLIPPED and found >= CLIPPED_SHARE * len(known)
 
 
 def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Finding]:
