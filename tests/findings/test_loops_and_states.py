@@ -118,7 +118,7 @@ def test_weights_of_two_optimizers_are_told(
 class Stepwise(nn.Module):
     """A cell that is called for each place, and whose state is detached after every so many."""
 
-    def __init__(self, cell: type[nn.GRUCell | nn.LSTMCell], every: int, *, looks: bool = False) -> None:
+    def __init__(self, cell: Callable[[int, int], nn.Module], every: int, *, looks: bool = False) -> None:
         super().__init__()
         self.cell, self.head, self.every, self.looks = cell(1, 12), nn.Linear(12, 1), every, looks
 
@@ -133,9 +133,53 @@ class Stepwise(nn.Module):
         return result
 
 
+class OwnCell(nn.Module):
+    """As an `RNNCell`."""
+
+    def __init__(self, inputs: int, states: int) -> None:
+        super().__init__()
+        self.fed, self.fed_back = nn.Linear(inputs, states), nn.Linear(states, states)
+
+    def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
+        return torch.tanh(self.fed(inputs) + self.fed_back(state))
+
+
+class Rollout(nn.Module):
+    """Predicts from its own predictions, which are detached: each step has a loss of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.Sequential(nn.Linear(12, 12), nn.Tanh())
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        state, found = numbers.expand(-1, -1, 12)[:, 0], []
+        for _ in range(numbers.shape[1]):
+            found.append(self.cell(state))
+            state = found[-1].detach()
+        return torch.stack(found).sum(0)[:, :1]
+
+
+class Chosen(Stepwise):
+    """The cell gets what was chosen by its own output, as a policy does, and not that output."""
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        state = numbers.new_zeros(len(numbers), 12)
+        total: Any = 0
+        for place in range(numbers.shape[1]):
+            given = self.cell(numbers[:, place], state)
+            state, total = F.one_hot(given.argmax(1), 12).float(), total + self.head(given)
+        result: Tensor = total
+        return result
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
+        pytest.param(partial(Stepwise, OwnCell, 1), True, id="each time, of a cell of one's own"),
+        pytest.param(partial(Stepwise, OwnCell, 4), False, id="every fourth time, of a cell of one's own"),
+        pytest.param(partial(Stepwise, OwnCell, 99), False, id="never, of a cell of one's own"),
+        pytest.param(partial(Chosen, OwnCell, 1), False, id="what is chosen"),
+        pytest.param(Rollout, False, id="a rollout"),
         pytest.param(partial(Stepwise, nn.GRUCell, 1), True, id="each time"),
         pytest.param(partial(Stepwise, nn.LSTMCell, 1), True, id="each time, of an LSTM"),
         pytest.param(partial(Stepwise, nn.GRUCell, 4), False, id="every fourth time"),
