@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import cast
 
 import torch
 from playwright.sync_api import Locator, expect
@@ -237,3 +238,21 @@ def test_the_legend_has_one_number_where_all_edges_are_equally_wide(own_viewer: 
         train(model, [(torch.ones(8, 4),)], mean_square)
     own_viewer.open("one")
     expect(own_viewer.page.locator(".legend-widths span")).to_have_count(1)
+
+
+def test_a_badge_on_the_uppermost_node_is_in_sight(own_viewer: Viewer, own_logdir: Path) -> None:
+    """The loop calls two modules of the model, so the graph does not begin with an input."""
+    model = nn.ModuleDict({"first": nn.Linear(4, 4), "second": nn.Linear(4, 1)})
+    nn.init.constant_(cast(nn.Linear, model["first"]).weight, math.nan)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watching(model, own_logdir, "apart"):
+        for _ in range(2):
+            optimizer.zero_grad()
+            mean_square(model["second"](model["first"](torch.ones(8, 4)))).backward()
+            optimizer.step()
+    own_viewer.page.set_viewport_size({"width": 480, "height": 300})
+    own_viewer.open("apart")
+    expect_true(
+        own_viewer.node("first#0").locator(".node-badge"),
+        "(badge) => badge.getBoundingClientRect().top >= document.querySelector('.canvas').getBoundingClientRect().top",
+    )

@@ -118,3 +118,6 @@ export function clip(text: string, width: number, perLetter: number): string {
   const tail = Math.floor((fits - 1) / 2);
   return fits < 2 ? '' : `${text.slice(0, fits - 1 - tail)}…${tail === 0 ? '' : text.slice(-tail)}`;
 }
+
+/** Of badges on the upper edge: they end above the name, also where that is written larger. */
+export const BADGE_TOP = -11;

@@ -9,6 +9,7 @@ import {markText, markWords} from '../../graph/nonfinite';
 import type {Mark} from '../../graph/nonfinite';
 import type {StripCell} from '../../graph/folds';
 import type {NodeKey} from '../../graph/keys';
+import {BADGE_TOP} from '../../graph/geometry';
 import {badgeText, badgeWords, severityOf} from '../../findings/places';
 import type {FindingMark} from '../../findings/places';
 import type {NodeChange} from '../comparison/graph';
@@ -150,8 +151,6 @@ function CallStrip({count, turn, strip, isSigned, isCount, width, height}: CallS
 }
 
 const BADGE = {weight: 700, px: 10};
-/** Of badges on the upper edge: they end above the name, also where that is written larger. */
-const BADGE_TOP = -11;
 
 /** What is wrong, as text on the upper edge. Where it began, the text is filled and says so. */
 function MarkBadge({text, isOrigin}: {text: string; isOrigin: boolean}) {

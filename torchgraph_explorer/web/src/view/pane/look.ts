@@ -6,7 +6,7 @@ import type {PlacedNode} from '../../api/types';
 import {useReaction} from '../../charts/derived';
 import {fit as fitted, isInSight, reveal, seen, viewFor} from '../../graph/views';
 import type {Subject, Window} from '../../graph/views';
-import {meet, nodeArea} from '../../graph/geometry';
+import {BADGE_TOP, meet, nodeArea} from '../../graph/geometry';
 import type {Area, Box} from '../../graph/geometry';
 import {nodesOf} from '../../graph/folds';
 import {showCallOf} from './folding';
@@ -162,8 +162,10 @@ function beginningOf({layout: {nodes}}: Scene): Area {
   return {left, top: 0, right, bottom: Math.max(...first.map((area) => area.bottom))};
 }
 
-function areaOf({layout: {width, height}}: Scene): Area {
-  return {left: 0, top: 0, right: width, bottom: height};
+/** Badges of the uppermost nodes stand out above the drawing. */
+function areaOf({layout: {width, height, nodes}}: Scene): Area {
+  const top = nodes.reduce((least, node) => Math.min(least, nodeArea(node).top + BADGE_TOP), 0);
+  return {left: 0, top, right: width, bottom: height};
 }
 
 function windowOf(eye: Camera): Window {
