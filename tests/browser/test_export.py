@@ -218,3 +218,15 @@ def test_a_model_of_very_many_modules_opens(
     expect(offline.page.locator(".node").first).to_be_visible()
     # Told and not demanded: a machine that is busy with something else takes several times as long.
     record_property("frame times", f"an exported page of {MODULES:,} modules: {perf_counter() - start:.1f} s to open")
+
+
+def test_a_page_that_fails_says_so(offline: Viewer, digits_page: Path) -> None:
+    open_file(offline, digits_page)
+    notice = offline.page.get_by_role("alert").filter(has_text="The viewer has failed")
+    offline.page.evaluate("() => void Promise.reject(new DOMException('given up', 'AbortError'))")
+    expect(notice).to_have_count(0)
+    offline.page.evaluate("() => setTimeout(() => { throw new TypeError('i is not iterable'); })")
+    expect(notice).to_contain_text("i is not iterable. A part of this page may be missing or old.")
+    notice.get_by_role("button", name="Close").click()
+    expect(notice).to_have_count(0)
+    offline.complaints.clear()  # of what was thrown

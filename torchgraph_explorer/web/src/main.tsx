@@ -1,6 +1,7 @@
 import './styles/theme.css';
 import './styles/base.css';
 import {render} from 'preact';
+import {watchForFailure} from './view/failure';
 import {startScene} from './view/pane/scene';
 import {startFollowingSince} from './view/comparison/steps';
 import {startFollowingScalars} from './view/state/axis';
@@ -16,6 +17,7 @@ import {Root} from './view/flow/Root';
 import {startTheme} from './view/header/theme';
 import {startForgetting} from './view/xray/face';
 
+watchForFailure();
 startMirror();
 startTheme();
 startShowing();
