@@ -304,6 +304,7 @@ def test_the_choices_are_folded_in_a_narrow_window(flow: Open, page: Tab) -> Non
         title.press("Enter")
         expect(bar).to_be_visible()
         expect(title).to_have_attribute("aria-expanded", "true")
+    expect_true(page.locator(".flow-main"), "(main) => main.scrollWidth <= main.clientWidth")
 
 
 def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Open) -> None:
