@@ -84,6 +84,25 @@ def test_each_parameter_is_in_the_layer_that_has_it(keras: Any) -> None:
     assert len(places) == sum(len(module._parameters) for module in modules.values()), "in no layer around it"
 
 
+def test_layers_get_no_parameters_that_they_do_not_show(keras: Any) -> None:
+    """Keras adds them where a layer is asked for its `named_parameters`, and the state dict then has them twice."""
+
+    class Tower(keras.Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = keras.layers.Dense(3), keras.layers.Dense(2)
+
+        def call(self, x: Any) -> Any:
+            return self.last(self.first(x))
+
+    model = Tower()
+    model(np.zeros((2, 4), "float32"))
+    before = list(model.state_dict())
+    with watch(model, backend=Listening(), log_freq=1, verbose=False):
+        model(torch.ones(2, 4)).sum().backward()
+    assert list(model.state_dict()) == before
+
+
 def test_training_by_fit_is_undisturbed(keras: Any) -> None:
     plain = network(keras)
     alone = fit(keras, plain)

@@ -81,7 +81,7 @@ class Sharding:
             found = {
                 (name, path): Shard(-1, None) if f"{name}.".startswith(sharded) else _shard(parameter)
                 for name, module in modules
-                for path, parameter in module.named_parameters(recurse=False)
+                for path, parameter in nn.Module.named_parameters(module, recurse=False)
                 if has_values(parameter)
             }
             new = {key: one for key, one in found.items() if one.part is not None or key not in self._known}

@@ -80,7 +80,7 @@ def printed_by_users(modules: Iterable[nn.Module]) -> dict[int, Rows]:
 def _facts(  # noqa: PLR0917  # called for every module
     name: str, module: nn.Module, printed: Rows, signatures: Signatures
 ) -> Module:
-    own = [(key, p) for key, p in module.named_parameters(recurse=False) if has_values(p)]
+    own = [(key, p) for key, p in nn.Module.named_parameters(module, recurse=False) if has_values(p)]
     everything = [p for p in parameters_within(module) if has_values(p)]
     return Module(
         name=name,

@@ -27,7 +27,7 @@ def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, o
     """
     inputs = [(path, one) for path, one in input_tensors(args, kwargs) if one.is_floating_point()]
     found = _origin("input", inputs, may_mask=True)
-    return found if found is None or found.count else _origin("parameter", unwrapped(model).named_parameters())
+    return found if found is None or found.count else _origin("parameter", nn.Module.named_parameters(unwrapped(model)))
 
 
 def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigin | None:
@@ -36,13 +36,13 @@ def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigi
     None if one of them cannot be read without waiting. Also if no gradient is finite and the model `is_updated` with
     them, since nothing is known of the parameters before that.
     """
-    gradients = ((name, gradient_of(one)) for name, one in unwrapped(model).named_parameters())
+    gradients = ((name, gradient_of(one)) for name, one in nn.Module.named_parameters(unwrapped(model)))
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))
     if found is None or found.count < found.total:
         return found
     if is_updated:
         return None
-    parameters = _origin("parameter", unwrapped(model).named_parameters())
+    parameters = _origin("parameter", nn.Module.named_parameters(unwrapped(model)))
     return parameters if parameters is not None and parameters.count else found
 
 

@@ -30,8 +30,11 @@ class ParameterPlace(NamedTuple):
 
 
 def parameter_places(model: nn.Module) -> Iterator[tuple[nn.Parameter, ParameterPlace]]:
-    """Each parameter of `model`; one that is shared comes several times."""
+    """Each parameter of `model`; one that is shared comes several times.
+
+    As torch itself walks them: a `named_parameters` of the user's, or of Keras', may change the module.
+    """
     for module in modules_by_name(model).values():
         reference = weakref.ref(module)
-        for name, parameter in module.named_parameters(recurse=False):
+        for name, parameter in nn.Module.named_parameters(module, recurse=False):
             yield parameter, ParameterPlace(reference, name)
