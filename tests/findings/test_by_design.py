@@ -58,6 +58,19 @@ def test_a_linear_layer_that_is_frozen_between_others_is_told(tmp_path: Path) ->
     assert told(model, tmp_path) == {("frozen-by-accident", "2")}
 
 
+def test_the_frozen_lengths_of_a_trained_weight_norm_are_not_told(tmp_path: Path) -> None:
+    model = network(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)))
+    model.get_parameter("1.parametrizations.weight.original0").requires_grad_(False)
+    assert told(model, tmp_path) == set()
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_the_frozen_lengths_of_an_old_weight_norm_are_not_told(tmp_path: Path) -> None:
+    model = network(nn.utils.weight_norm(nn.Linear(4, 4)))
+    model.get_parameter("1.weight_g").requires_grad_(False)
+    assert told(model, tmp_path) == set()
+
+
 def test_zeros_that_nothing_switches_off_are_told(tmp_path: Path) -> None:
     assert told(network(Branches(is_mask_frozen=False)), tmp_path) == {("zero-init", "1")}
 

@@ -350,9 +350,12 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     trained_names = {weight.name for weight in trained}
     frozen = [weight for weight in weights if weight.name not in trained_names and not weight.info.requires_grad]
     share = sum(weight.size for weight in frozen) / sum(weight.size for weight in weights)
+    in_part = {weight.module.name for weight in trained}
     new = _new_behind_others(evidence, frozen, first)
     for weight in frozen:
         if not weight.module.class_path.startswith(TORCH):  # its author may well have made a table or a mask
+            continue
+        if weight.module.name in in_part:  # chosen one by one, as the lengths of weight_norm in DINO's last layer
             continue
         if _is_table(evidence, weight):
             continue
