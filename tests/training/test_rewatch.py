@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -330,3 +331,13 @@ def test_a_watch_in_the_middle_of_a_step_leaves_the_training_as_it_is(again: Cal
         return losses
 
     assert trained(watched=True) == trained(watched=False)
+
+
+def test_a_model_that_is_watched_again_before_it_trains_is_not_warned_of(again: Callable[..., Watcher]) -> None:
+    model = net()
+    again(model)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        again(model)
+        train(model)
+    assert [str(each.message) for each in told] == []

@@ -63,6 +63,11 @@ class Silence:
         self._is_said = is_long or self._updates + self._other_updates >= MOST_UPDATES
         return self._is_said
 
+    @property
+    def is_before_training(self) -> bool:
+        """Whether nothing was seen at all: neither a call of the model, nor an update of anything."""
+        return not (self.is_over or self._calls or self._calls_in_backward or self._updates or self._other_updates)
+
     def duration(self) -> str:
         """For how long no step has come, in updates or in seconds, in words."""
         updates = self._updates + self._other_updates

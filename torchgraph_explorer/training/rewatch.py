@@ -35,6 +35,7 @@ def taking_over(
     if earlier is None:
         yield None
         return
+    earlier.is_replaced = True
     if shares_viewer:
         earlier.finish()
     else:

@@ -64,6 +64,7 @@ class Watcher:
         run_dir: The run's folder, as an absolute path, or URL; None if only sinks of the user's own are written to.
         url: Where the live viewer is; None without one.
         viewer: The live viewer, until `close` ends it.
+        is_replaced: Another watch of the model takes its place.
         pid: The process that it was made in. A process that is forked from that has neither its threads nor its files.
 
     Example:
@@ -109,7 +110,7 @@ class Watcher:
         self.pid = os.getpid()
         self._ending = interrupts.lock()  # a signal handler may close the watcher during a close
         self._ends_in: int | None = None
-        self._finished = self._has_ended = self._is_written = False
+        self._finished = self._has_ended = self._is_written = self.is_replaced = False
         self._training = Training()
         self._train = Pipeline(
             model,
@@ -413,9 +414,10 @@ class Watcher:
                 return
             self._finished, self._ends_in = True, here
         self._gone.detach()  # or the model would keep this watcher alive
+        is_replaced_unused = self.is_replaced and self._train.tracker.silence.is_before_training
         try:
             for each in reversed(self._pipelines):
-                each.end(self._why_nothing if each is self._train else None)
+                each.end(self._why_nothing if each is self._train and not is_replaced_unused else None)
             self._has_ended = True
         finally:  # if a signal handler ends the process meanwhile, this is done again at exit
             self._ends_in = None
