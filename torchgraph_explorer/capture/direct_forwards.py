@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import CO_NESTED
 from typing import Any
 
 from torch import nn
@@ -15,7 +16,10 @@ MOST_NAMED = 3
 DECORATORS = ("torch.amp.", "torch.utils._contextlib")
 """Modules of torch that have the functions that `torch.autocast()` and `torch.no_grad()` put around others."""
 
+TORCH_CALLS = (nn.Module._call_impl.__code__, nn.Module._slow_forward.__code__)
+"""What torch executes for a call `layer(x)`: if it has no hook of ours, that was taken off or left out on purpose."""
 
+_ADVICE = " Call a module as layer(x), not as layer.forward(x)."
 _OWN_CALL = " Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen."
 
 
@@ -46,8 +50,9 @@ class DirectForwards:
             if module is called or not isinstance(module, nn.Module):
                 continue
             found = self._names.get(id(module), name)
-            if found not in {"", name}:
-                self._found.setdefault(found, _name_of(_caller_of(each)))
+            caller = _caller_of(each, module)
+            if found not in {"", name} and caller.f_code not in TORCH_CALLS:
+                self._found.setdefault(found, _name_of(caller))
 
     def look_around(self, call: Any) -> None:
         """Look among the functions around `call`, the frame of torch's call of the first module of a pass.
@@ -69,17 +74,24 @@ class DirectForwards:
             return None
         names = [f"{name}.forward(), called in {caller}" for name, caller in self._found.items()]
         more = f", and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        by_own_call = [caller.endswith("__call__") for caller in self._found.values()]
         return (
             f"Torch's hooks do not see {', '.join(names[:MOST_NAMED])}{more}, so inputs and outputs of these calls are "
-            f"not recorded. Call a module as layer(x), not as layer.forward(x)."
-            f"{_OWN_CALL if any(caller.endswith('__call__') for caller in self._found.values()) else ''}"
+            f"not recorded.{'' if all(by_own_call) else _ADVICE}{_OWN_CALL if any(by_own_call) else ''}"
         )
 
 
-def _caller_of(frame: Any) -> Any:
-    """The frame of the function that called it, also where torch decorates it, as `torch.autocast` does."""
+def _caller_of(frame: Any, module: nn.Module) -> Any:
+    """The frame of the function that called the `forward` of `module`, not that of a decorator around this `forward`.
+
+    Decorators of torch, such as `torch.autocast`, are told by their modules. Others, such as those of transformers, are
+    functions within functions that are given the same `self`.
+    """
     caller = frame.f_back
-    while caller.f_back is not None and str(caller.f_globals.get("__name__")).startswith(DECORATORS):
+    while caller.f_back is not None and (
+        str(caller.f_globals.get("__name__")).startswith(DECORATORS)
+        or (caller.f_code.co_flags & CO_NESTED and _self_of(caller) is module)
+    ):
         caller = caller.f_back
     return caller
 
