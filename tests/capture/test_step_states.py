@@ -97,6 +97,11 @@ def update_in_forward(training: Training) -> None:
     training.loss()
 
 
+def mark_in_forward(training: Training) -> None:
+    training.model.forwards = training.watcher.step_done
+    training.loss()
+
+
 def backward_that_raises(training: Training) -> None:
     def fail() -> None:
         training.model.backwards = nothing
@@ -226,7 +231,8 @@ TRAININGS: dict[Callable[[Training], None], list[State]] = {
     two_passes_then_backward: [*FORWARD, State.FORWARD, *UPDATE[2:]],
     update_in_backward: [*FORWARD, State.BACKWARD, State.UPDATED, State.DONE],
     update_without_backward: [*FORWARD, State.UPDATED, State.DONE],
-    update_in_forward: [State.ARMED, State.FORWARD, State.UPDATED, State.DONE],
+    update_in_forward: [*FORWARD, State.DONE],
+    mark_in_forward: [State.ARMED, State.FORWARD, State.UPDATED, State.DONE],
     backward_that_raises: [*FORWARD, State.BACKWARD, State.FORWARD, *UPDATE[2:]],
     backward_that_ends_after_another_forward: [
         *FORWARD,

@@ -47,6 +47,10 @@ They are counted from the latest event. The longer ones apply while a backward p
 """
 
 
+MOST_UPDATES_WITHIN = 16
+"""Updates that a forward pass makes itself, up to which it is recorded. A whole training within a pass makes more."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepOptions:
     """How a step is recorded.
@@ -123,7 +127,9 @@ class CapturedStep:
         self._facts = facts
         self.modules, self._options, self._keeper = modules.by_name, options, rows.keeper
         self._measure = rows.measure
-        self._passes_before_update = 0
+        self._passes_before_update = self._updates_within = 0
+        self._moved: list[Tensor] = []
+        self._note = modules.note
         self._parameters = Parameters(modules.by_name, rows)
         self._updates: SampledUpdates | None = None
         if rows.kinds >= {"params", "params_grad"} and not options.updates:
@@ -206,7 +212,7 @@ class CapturedStep:
             return SECONDS_IDLE
         if self.forward.may_have_backward:
             return SECONDS_FOR_BACKWARD
-        if not self.forward.until_update:
+        if self.end is not None or not self.forward.until_update:
             return SECONDS_IDLE
         return SECONDS_FOR_UPDATE if self._options.expects_update else SECONDS_FOR_FIRST_UPDATE
 
@@ -284,7 +290,7 @@ class CapturedStep:
         if self._gradients.hooks.closed:
             return
         is_missed = self.forward.passes.is_missed
-        moved = parameters_of(optimizer)
+        self._moved = moved = parameters_of(optimizer)
         self._gradients.before_update(moved, is_missed=is_missed, measures_update=self._options.updates)
         self._passes_before_update = self.forward.passes.count
         if self._updates is not None:
@@ -320,10 +326,24 @@ class CapturedStep:
                 self._facts.after_closure(each, is_missed=is_missed)
 
     def end_as(self, end: StepEnd) -> None:
-        """Something has ended it. All that may follow is other optimizers."""
+        """Something has ended it. All that may follow is other optimizers.
+
+        If that is an update within its forward pass, as of a layer that trains itself, the pass is recorded to its end.
+        """
         if self._gradients.hooks.closed:
             return
         self.end = end
+        if self.forward_open and end != "mark":
+            self._updates_within += 1
+            if self._updates_within <= MOST_UPDATES_WITHIN:
+                with NoDispatch():
+                    self._parameters.settle(self._moved)
+                return
+            self._note(
+                f"a forward pass makes more than {MOST_UPDATES_WITHIN} updates itself. What it calls after update "
+                f"{MOST_UPDATES_WITHIN + 1} is not recorded. If it is a whole training, pass the model that is trained "
+                f"in it to watch()."
+            )
         self.state.on(Event.UPDATE)
         self.forward.remove_hooks()
         self._measure.forget()
@@ -358,6 +378,7 @@ class CapturedStep:
         self._gradients.hooks.closed = True
         self.modules.clear()
         self._parameters.forget()
+        self._moved = []
         self._updates = None
         del self.model
 

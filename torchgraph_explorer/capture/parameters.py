@@ -42,6 +42,7 @@ class Parameters:
         self._modules, self._rows, self._measure = modules, rows, rows.measure
         self.unmeasured = dict(modules)
         self._before: dict[Tensor, Tensor] = {}
+        self._settled: set[int] = set()
         self._keys: dict[int, tuple[ParameterKey, ...]] = {}
 
     def measure_values(self, name: str) -> None:
@@ -69,8 +70,8 @@ class Parameters:
                 self.measure_values(name)
 
     def measure_gradients(self) -> None:
-        """Measure the gradients as the backward pass left them."""
-        if not self._measure_gradients_in_c():
+        """Measure the gradients as the backward pass left them, but for those that an update was made with."""
+        if self._settled or not self._measure_gradients_in_c():
             for name, module in self._modules.items():
                 self._measure_module(name, module)
 
@@ -93,7 +94,20 @@ class Parameters:
         """Measure the gradients of all own parameters of a module."""
         with NoDispatch():
             for path, parameter in _own(module):
-                self._measure_gradient(name, path, parameter)
+                if id(parameter) not in self._settled:
+                    self._measure_gradient(name, path, parameter)
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether the gradients of some are those of an update, and are not measured after a backward pass."""
+        return bool(self._settled)
+
+    def settle(self, moved: Iterable[Tensor]) -> None:
+        """An update within a forward pass has moved those in `moved`: their gradients are those it was made with.
+
+        What is left in their `.grad` is no longer theirs alone once another backward pass has added to it.
+        """
+        self._settled.update(id(each) for each in moved if _gradient(each) is not None)
 
     def _measure_gradient(self, name: str, path: str, parameter: nn.Parameter) -> None:
         if (gradient := _gradient(parameter)) is not None:
@@ -133,6 +147,7 @@ class Parameters:
     def forget(self) -> None:
         """Release what was kept."""
         self._before.clear()
+        self._settled.clear()
         self._keys.clear()
         self.unmeasured.clear()
 

@@ -73,7 +73,7 @@ class StepGradients:
             self.hooks.end_all()  # the backward pass ended in an exception
         if self._state.is_open:  # of several optimizers that make an update, the first one
             self._are_complete = not is_missed and self._state.now is State.BACKWARD_OVER
-        if not self._are_complete:  # others than were measured, if any were
+        if not self._are_complete or self._parameters.are_settled:  # others than were measured, if any were
             self._parameters.measure_gradients_of(moved, "grad")
         if measures_update:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
