@@ -90,7 +90,17 @@ RECORD_IN_TRAINING = {
 
 FACTS_IN_WRITER = tuple(
     f"capture.facts.{each}."
-    for each in ("answers", "directions", "late", "leftover", "operations", "pending", "step_facts", "units")
+    for each in (
+        "answers",
+        "directions",
+        "late",
+        "leftover",
+        "operations",
+        "pending",
+        "standardised",
+        "step_facts",
+        "units",
+    )
 )
 """What the writer's thread calls of `capture`: what `PendingFacts` works out of the numbers of a step that is over."""
 

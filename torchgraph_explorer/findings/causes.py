@@ -30,6 +30,7 @@ _SETUP = (
     "logits-before-nll",
     "targets-out-of-range",
     "targets-broadcast",
+    "loss-of-mean",
     "targets-not-scaled",
     "dropout-on-output",
     "loss-negated",

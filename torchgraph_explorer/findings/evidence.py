@@ -212,10 +212,11 @@ class Evidence:
         """Some rows, and the share of the series' elements at each that lie between `low` and `high`."""
         rows = np.flatnonzero(self.is_there[:, series])
         rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), HISTOGRAM_FRAMES)).astype(np.intp))]
-        shares = [self._share_within(series, int(row), (low, high)) for row in rows]
+        shares = [self.share_within(series, int(row), (low, high)) for row in rows]
         return rows, np.array(shares, dtype=np.float64)
 
-    def _share_within(self, series: int, row: int, between: tuple[float, float]) -> float:
+    def share_within(self, series: int, row: int, between: tuple[float, float]) -> float:
+        """The share of the series' elements at a row that lie `between` two numbers; NaN where that is not known."""
         frame = int(self.frames[row])
         try:
             history = self.model.history(series, frame, frame + 1)

@@ -141,11 +141,18 @@ class Operation:
     - `direction`: vectors that the model gives, one a sample. `numbers`: how much the loss depends on their lengths, as
       the magnitude of the sum of gradient times value over a vector, over the sum of the magnitudes; the mean square of
       the distance of the vectors of length 1 from their mean.
+    - `part`: the same of vectors that a part of the model gives, which itself returns only numbers, such as its loss.
     - `cleared`: gradients of backward passes that are gone before the next one. `numbers`: the number of backward
       passes; of those before which gradients were gone.
     - `late`: a gradient that was changed after the last recorded update had used it, and is not in use any more.
       `numbers`: the factor by which it was multiplied, by least squares; the largest difference between the changed
       gradient and that multiple, over the largest element.
+    - `policy`: a loss of logarithms of probabilities that a softmax of the output gives, with a weight for each sample,
+      as an advantage, and maybe of their entropy. `numbers`: the largest distance of gradients from those of one, over
+      the largest gradient; the smallest and the largest weight.
+    - `standardised`: a tensor `[samples, features]` that a module is given, or gives. `numbers`: 1 if the module gives
+      it; the largest mean of a feature over the samples; the range of the standard deviations of those that are not
+      constant, both over the largest such deviation; the share of the features that are not constant.
 
     Attributes:
         kind: Which of these it is.

@@ -63,5 +63,8 @@ OperationKind: TypeAlias = Literal[
     "direction",
     "cleared",
     "late",
+    "policy",
+    "standardised",
+    "part",
 ]
 """What an operation tells of the model; see `Operation`."""

@@ -7,6 +7,7 @@ of the output the target is.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from torchgraph_explorer.capture.facts.label_losses import (
     trailing_places,
 )
 from torchgraph_explorer.capture.facts.pending import Row
+from torchgraph_explorer.capture.facts.policies import policy_weights
 from torchgraph_explorer.capture.facts.twice import applied_again, binary_labels, classes_without_answer
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -64,6 +66,9 @@ LEAST_SHARED = 4
 
 MOST_DIMENSIONS = 4
 """Most dimensions of an output that is tested for being normalised, or for gradients that cancel."""
+
+DENSE = (4, 5)
+"""Dimensions of an output with logits for each pixel: `[samples, classes, height, width]`, or with a depth as well."""
 
 _INTEGERS = frozenset({torch.int64, torch.int32})
 
@@ -110,6 +115,7 @@ class Answers:
         self._handle: torch.utils.hooks.RemovableHandle | None = None
         self._is_open = True
         self._values: Tensor | None = None
+        self._pixels: Tensor | None = None
         self._shape = torch.Size()
         self._token_rows: list[_TokenRows] = []
         self._numbers: tuple[int, list[Row]] | None = None
@@ -143,6 +149,8 @@ class Answers:
                 self._shape = tensor.shape
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
+                if self._is_early and tensor.dim() in DENSE and tensor.numel():
+                    self._pixels = _some_pixels(tensor.detach())
                 self._given = _copied_from(self._given, tensor) if self._is_early else None
                 self._series = _series_of(self._series, tensor) if self._is_early else None
                 self._handle = tensor.register_hook(Hook(self._take, fail))
@@ -167,6 +175,8 @@ class Answers:
                 self._numbers = self._of_numbers(values, gradient)
             if self._is_early:
                 self._look_early(values, gradient)
+        if self._pixels is not None and gradient.dtype == self._pixels.dtype:
+            self._note("weights", "", class_weights(self._pixels.float(), _some_pixels(gradient).float()))
         if self._is_early and 1 < gradient.dim() <= MOST_DIMENSIONS and 0 < gradient[0].numel() <= MOST_NUMBERS:
             some = gradient[: MOST_NUMBERS // gradient[0].numel()].float()
             self._note("cancelling", "", _sums(some))
@@ -188,6 +198,7 @@ class Answers:
         if 1 <= values.dim() <= 2 and values.numel() <= MOST_WEIGHED:
             self._note("weights", "", class_weights(values, gradient))
         if values.dim() == 2 and values.shape[1] > 2 and values.numel() <= MOST_WEIGHED:
+            self._note("policy", "", policy_weights(values, gradient))
             self._note("unseen", "", classes_without_answer(gradient))
         if 1 <= values.dim() <= MOST_DIMENSIONS:
             self._note("twice", "", applied_again(values, gradient))
@@ -256,7 +267,7 @@ class Answers:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
-        self._values, self._given, self._series, self._tokens = None, None, None, []
+        self._values, self._pixels, self._given, self._series, self._tokens = None, None, None, None, []
 
     def operations(self, statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:
         """What was found of the loss, once the `statistics` of the step are known."""
@@ -287,6 +298,14 @@ class Answers:
         if self._targets is None:
             return None
         return self._targets(statistics, "min"), self._targets(statistics, "max")
+
+
+def _some_pixels(tensor: Tensor) -> Tensor:
+    """A copy of the logits, or gradients, at some pixels of the first samples: `[pixels, classes]`."""
+    some = tensor[:MOST_SAMPLES]
+    every = math.ceil((some.numel() / MOST_WEIGHED) ** (1 / (tensor.dim() - 2)))
+    some = some[(slice(None), slice(None), *[slice(None, None, every)] * (tensor.dim() - 2))]
+    return some.movedim(1, -1).reshape(-1, tensor.shape[1]).clone()
 
 
 def _copied_from(given: Tensor | None, output: Tensor) -> Tensor | None:

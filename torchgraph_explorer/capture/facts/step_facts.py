@@ -22,6 +22,7 @@ from torchgraph_explorer.capture.facts.names import few, gradients_of, named_par
 from torchgraph_explorer.capture.facts.operations import Operations, operations
 from torchgraph_explorer.capture.facts.participation import Participation
 from torchgraph_explorer.capture.facts.pending import PendingFacts, Row
+from torchgraph_explorer.capture.facts.standardised import Standardised
 from torchgraph_explorer.capture.facts.units import STEPS_COMPARED, UnitRows, UnitWindows, WeightRows
 from torchgraph_explorer.capture.gradient_hooks import Measure, current_backward
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -74,6 +75,7 @@ class StepFactsRecorder:
         self._lock = lock
         self._answers: Answers | None = None
         self._directions: Directions | None = None
+        self._standardised: Standardised | None = None
         self.fault: Exception | None = None
         self._model, self._modules, self._optimizers, self._measure = model, modules, optimizers, measure
         self._facts = TrainingFacts()
@@ -115,9 +117,13 @@ class StepFactsRecorder:
             classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
             self._answers = Answers(self._measure, self._modules, self._lock, is_early=self._number < STEPS_COMPARED)
-            self._directions = Directions(self._measure, self._lock)
+            parts = {name for name in self._modules if name and "." not in name}
+            self._directions = Directions(
+                self._measure, self._lock, parts if self._windows.returns_numbers is not False else set()
+            )
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
+            self._standardised = Standardised(self._measure, self._modules)
 
     @property
     def looked_at(self) -> tuple[set[str], set[str]]:
@@ -126,12 +132,18 @@ class StepFactsRecorder:
             return set(), set()
         first, last = self._units.looked_at
         first.add("")
-        return first, last
+        parts = self._directions.parts if self._directions is not None else set()
+        if self._standardised is None and not parts:
+            return first, last
+        inputs, outputs = (set(), set()) if self._standardised is None else self._standardised.looked_at
+        return first | inputs, last | outputs | parts
 
     def begin_call(self, name: str, call: int, inputs: Described) -> None:
         """Module `name` is called, for the time `call` in the step."""
         if name == "" and self._answers is not None:
             self._try(self._answers.begin, inputs)
+        if (one := self._standardised) is not None and name in one.looked_at[0]:
+            self._try(one.look, name, "input", inputs)
         if (units := self._units) is not None and name in units.looked_at[0]:
             self._try(units.begin, name, call, [plain(tensor) for _, tensor in inputs])
 
@@ -141,6 +153,10 @@ class StepFactsRecorder:
             self._try(self._answers.end, outputs, self._note_fault)
         if name == "" and self._directions is not None:
             self._try(self._directions.end, outputs, self._note_fault)
+        elif self._directions is not None and name in self._directions.parts:
+            self._try(self._directions.end_part, name, outputs, self._note_fault)
+        if (one := self._standardised) is not None and name in one.looked_at[1]:
+            self._try(one.look, name, "output", outputs)
         if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
@@ -274,6 +290,7 @@ class StepFactsRecorder:
             self._answers.close()
         if self._directions is not None:
             self._directions.close()
+            self._windows.returns_numbers = bool(self._directions.is_of_numbers)
         self._operations = self.operations.found(calls)
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
         batch = next((shape[0] for shape in shapes if shape), None)
@@ -283,7 +300,7 @@ class StepFactsRecorder:
         participation, leftover, norms, late = self._participation, self._leftover, self._norms, self._late
         facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
         answers, seen, cleared = self._answers, self._operations, self._cleared.found()
-        directions = self._directions
+        directions, standardised = self._directions, self._standardised
         is_scaled = self._is_scaled
         is_known = scale is not None or not is_scaled
 
@@ -310,6 +327,7 @@ class StepFactsRecorder:
                     *late.found(statistics),
                     *(answers.operations(statistics) if answers is not None and not is_scaled else ()),
                     *(directions.operations(statistics) if directions is not None else ()),
+                    *(standardised.operations(statistics) if standardised is not None else ()),
                 ),
                 tokens=answers.tokens(statistics) if answers is not None else (),
                 numbers=answers.numbers(statistics) if answers is not None else None,

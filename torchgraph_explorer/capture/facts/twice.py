@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.facts.label_losses import TINY
+from torchgraph_explorer.capture.facts.policies import weighed_logarithms
 
 FAR = 1e9
 """A distance that stands for one that is not known."""
@@ -37,15 +38,12 @@ def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
 def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest.
 
-    Such are the gradients of any loss of the probability of the right class, as a focal one. `FAR` for fewer than three
-    classes, as two gradients that sum to zero say nothing of the loss.
+    Such are the gradients of any loss of the probability of the right class, as a focal one, and of a policy's loss.
+    `FAR` for fewer than three classes, as two gradients that sum to zero say nothing of the loss.
     """
     if logits.shape[-1] < 3:
         return torch.full((), FAR, device=logits.device)
-    answers = gradient.argmin(-1, keepdim=True)
-    away = logits.softmax(-1) - torch.zeros_like(logits).scatter_(-1, answers, 1)
-    weights = gradient.gather(-1, answers) / away.gather(-1, answers).clamp(max=-1e-6)
-    return (weights * away - gradient).abs().max() / gradient.abs().max().clamp(min=TINY)
+    return weighed_logarithms(logits, gradient).off
 
 
 def _off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:

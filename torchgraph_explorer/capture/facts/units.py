@@ -61,10 +61,15 @@ class _Peaks(NamedTuple):
 
 
 class UnitWindows:
-    """What is remembered of units from step to step, for one model. After `WINDOW` steps, it begins again."""
+    """What is remembered of units from step to step, for one model. After `WINDOW` steps, it begins again.
+
+    Attributes:
+        returns_numbers: The model returns nothing but numbers; None if no step was looked at.
+    """
 
     def __init__(self) -> None:
         """No step was looked at."""
+        self.returns_numbers: bool | None = None
         self._peaks: dict[tuple[str, int], _Peaks] = {}
 
     def add(self, place: tuple[str, int], peaks: Tensor) -> _Peaks:

@@ -31,6 +31,7 @@ from torchgraph_explorer.findings.rules.loop import (
     weight_decay_dominates,
 )
 from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
+from torchgraph_explorer.findings.rules.means import loss_of_mean
 from torchgraph_explorer.findings.rules.missing_log import taken_for_others
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
 from torchgraph_explorer.findings.rules.nonfinite import nan
@@ -106,6 +107,7 @@ RULES: dict[str, Rule] = {
     "targets-out-of-range": targets_out_of_range,
     "targets-not-scaled": targets_not_scaled,
     "targets-broadcast": targets_broadcast,
+    "loss-of-mean": loss_of_mean,
     "dropout-on-output": dropout_on_output,
     "loss-negated": loss_negated,
     "loss-unbounded": loss_unbounded,

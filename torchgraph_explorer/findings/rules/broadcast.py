@@ -16,6 +16,7 @@ from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.advantages import advantages_broadcast
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
@@ -79,6 +80,7 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     The squared differences of `[n, 1]` predictions and `[n]` targets are `[n, n]`, and have such gradients. Their mean
     is the mean squared distance from that number plus the variance of the targets, which no prediction makes smaller.
     """
+    yield from advantages_broadcast(evidence)
     if not need_not_fall(evidence):  # adversaries have one target for all
         found = [*_by_size(evidence), *_of_several(evidence)]
         if found or _is_one_target(evidence):

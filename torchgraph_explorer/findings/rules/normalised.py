@@ -15,6 +15,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.outputs import sample_size, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding, named
+from torchgraph_explorer.findings.rules.standardised import standardised_over_batch
 from torchgraph_explorer.schema import TensorInfo
 
 LEAST_SAMPLES, LEAST_STEPS = 3, 4
@@ -35,6 +36,7 @@ def normalised_over_batch(evidence: Evidence) -> Iterator[Finding]:
     """The squares of the model's outputs sum to one over the samples, for each feature, at all steps."""
     yield from _by_the_loss(evidence)
     yield from _layers_over_batch(evidence)
+    yield from standardised_over_batch(evidence)
     for series, info, column, _ in trained_outputs(evidence):
         rows = _rows_over_batch(evidence, column, info)
         if rows is None:

@@ -15,13 +15,14 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, begins_as_binary
-from torchgraph_explorer.findings.rules.facts import class_weights, facts_at
+from torchgraph_explorer.findings.rules.facts import class_weights, facts_at, rows_with
 from torchgraph_explorer.findings.rules.loss import noise_of
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
     ends_with,
     last_module,
     rounding,
+    sample_size,
     samples_of,
     trained_outputs,
 )
@@ -94,6 +95,7 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
         yield from by_labels
         return
     yield from _of_two_classes(evidence)
+    yield from _of_one_label(evidence)
     for series, info, column, norms in trained_outputs(evidence):
         if len(info.shape) != 2 or (info.shape[1] or 0) < LEAST_CLASSES:
             continue
@@ -171,6 +173,22 @@ def _of_two_classes(evidence: Evidence) -> Iterator[Finding]:
     if len(alike) > MOSTLY * len(rows) and min(counts) >= LEAST_STEPS and changes * STAYS <= len(alike):
         share = float(np.median(np.abs(sums[rows])))
         yield _not_shuffled(evidence, evidence.series[column], alike, steps=len(rows), share=share)
+
+
+def _of_one_label(evidence: Evidence) -> Iterator[Finding]:
+    """Report outputs of one number whose binary cross entropy has the same label for all samples of the run.
+
+    That it is a cross entropy is known of the first steps; of all, whether gradients pull outputs up or down.
+    """
+    seen, output = class_weights(evidence), next(trained_outputs(evidence), None)
+    rows = rows_with(evidence, lambda facts: facts.numbers is not None)
+    if output is None or sample_size(output.info) != 1 or len(seen) < LEAST_STEPS or len(rows) < LEAST_OF_ONE:
+        return
+    numbers = [one for row in rows if (one := facts_at(evidence, row).numbers) is not None]
+    samples, rising = sum(one.samples for one in numbers), {one.rising for one in numbers}
+    is_one = all(weights.classes == 1 and not weights.without_gradient for _, weights in seen)
+    if is_one and samples >= SAMPLES_OF_ONE and rising in ({0.0}, {1.0}) and _are_of_one_pass(evidence)[rows].all():
+        yield _always_the_same(evidence, output.series, np.array(rows, np.intp), samples=float(samples))
 
 
 def _last_linear(evidence: Evidence) -> tuple[int, int, int] | None:

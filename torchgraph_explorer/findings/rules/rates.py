@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import largest_rates
+from torchgraph_explorer.findings.rules.facts import facts_at, largest_rates
 from torchgraph_explorer.findings.rules.loss import is_flat, is_solved, judged
 from torchgraph_explorer.findings.rules.ratios import measured_ratios
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held
@@ -24,6 +24,10 @@ of the weights: float32 keeps hardly anything of updates that are smaller by thi
 
 FALLEN = 1.0001e-2
 """As `GONE`, if the updates are then below `SLOW_RATIO` of the weights, and the loss stays where it began."""
+
+EARLY, MOST_OF_RUN = 1.0001e-3, 0.8
+"""As `GONE`, and the least share of the recorded steps, and of the training's, at which it is so: the rate falls that
+far within the first fifth of the run, in one stage. Schedules that are meant fall so far near the end, if at all."""
 
 HELD = 0.5
 """Least share of the recorded steps, and of the training's, up to the last one, at which the rate is gone. A usual
@@ -87,6 +91,8 @@ def _gone(evidence: Evidence) -> Iterator[Finding]:
     kept, limit = _kept(evidence, rows, rates, limit=GONE, ratio=SMALL_RATIO), GONE
     if kept is None and (loss := judged(evidence)) is not None and is_flat(loss):
         kept, limit = _kept(evidence, rows, rates, limit=FALLEN, ratio=SLOW_RATIO), FALLEN
+    if kept is None and _are_same_groups(evidence, rows):
+        kept, limit = _kept(evidence, rows, rates, limit=EARLY, ratio=np.inf, share=MOST_OF_RUN), EARLY
     if kept is None:
         return
     first, most = int(kept[0]), int(rates.argmax())
@@ -99,30 +105,45 @@ def _gone(evidence: Evidence) -> Iterator[Finding]:
         numbers={"largest_rate": rates[most], "rate": rates[first], "last_rate": rates[-1], "steps": len(kept)},
         text=f"The learning rate falls from {rates[most]:.3g} at step {evidence.steps[rows[most]]} to "
         f"{rates[first]:.3g} at step {evidence.steps[rows[first]]}, and stays below {limit:.0e} of what it was: "
-        f"{len(kept)} of {len(rows)} recorded updates change next to nothing.",
+        f"{len(kept)} of {len(rows)} recorded updates change "
+        + ("next to nothing." if limit != EARLY else "little beside the first ones."),
         advice="If the schedule counts epochs, call its `step()` once an epoch and not at each batch, or give it "
         "numbers of steps. Look for a factor that is applied again and again.",
     )
 
 
+def _are_same_groups(evidence: Evidence, rows: list[int]) -> bool:
+    """Whether the same optimizers have the same parameters at all rows: a second stage, as of fine-tuning, has others.
+
+    Such a stage may well have a rate of its own.
+    """
+    return len({tuple((one.optimizer, one.parameters) for one in facts_at(evidence, row).groups) for row in rows}) == 1
+
+
 def _kept(
-    evidence: Evidence, rows: list[int], rates: npt.NDArray[np.float64], *, limit: float, ratio: float
+    evidence: Evidence,
+    rows: list[int],
+    rates: npt.NDArray[np.float64],
+    *,
+    limit: float,
+    ratio: float,
+    share: float = HELD,
 ) -> Rows | None:
     """The indices in `rows`, up to the last one, whose rate is at most `limit` of the largest one before.
 
-    None if they are less than half of the run, or if their updates, where they are known, reach `ratio` of the weights.
+    None if they are less than `share` of the run, or if their updates, where known, reach `ratio` of the weights.
     """
-    kept = held(rates <= limit * np.maximum.accumulate(rates), share=HELD)
+    kept = held(rates <= limit * np.maximum.accumulate(rates), share=share)
     if kept is None or not kept[0]:
         return None
     late = [rows[at] for at in kept]
-    return kept if _last_long(evidence, late) and _are_small(evidence, late, ratio=ratio) else None
+    return kept if _last_long(evidence, late, share=share) and _are_small(evidence, late, ratio=ratio) else None
 
 
-def _last_long(evidence: Evidence, rows: list[int]) -> bool:
-    """Whether the steps from the first of these rows on, recorded or not, are a share `HELD` of the training."""
+def _last_long(evidence: Evidence, rows: list[int], *, share: float) -> bool:
+    """Whether the steps from the first of these rows on, recorded or not, are a `share` of the training."""
     steps = evidence.steps
-    return bool(steps[-1] - steps[rows[0]] >= HELD * (steps[-1] - steps[0]))
+    return bool(steps[-1] - steps[rows[0]] >= share * (steps[-1] - steps[0]))
 
 
 def _are_small(evidence: Evidence, rows: list[int], *, ratio: float) -> bool:

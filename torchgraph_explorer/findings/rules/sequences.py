@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECURRENT
-from torchgraph_explorer.findings.rules.rule import finding, named
-from torchgraph_explorer.schema import Call, TensorInfo
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.schema import Call, Shape, TensorInfo
 from torchgraph_explorer.shapes import Sizes, sizes_of
 
 ATTENTION = "MultiheadAttention"
+
+FOLLOWING = 0.9
+"""Least share of the places whose right answer is the next token, at each step, if the second dimension is that of the
+sequence. Along the samples, answers follow by chance alone."""
 
 
 def batch_as_sequence(evidence: Evidence) -> Iterator[Finding]:
@@ -21,7 +26,10 @@ def batch_as_sequence(evidence: Evidence) -> Iterator[Finding]:
     which each sample has one row. A sequence that is fed as one sample has 1 as the second dimension. Where samples
     are first, parts of them may be folded into the first dimension, whose size is then a multiple of theirs, or rows
     may have been chosen from them, whose number no sample has as a dimension.
+
+    Where the model predicts the next token, the dimension along which tokens follow each other is that of the sequence.
     """
+    yield from _by_next_tokens(evidence)
     samples = _samples(evidence)
     for call in evidence.places.calls if samples is not None else ():
         samples_at = _samples_wanted_at(evidence, call.module) if call.inputs else None
@@ -32,6 +40,30 @@ def batch_as_sequence(evidence: Evidence) -> Iterator[Finding]:
         is_taken = has == samples and length not in {samples, (1,)} and _are_rows(evidence, length)
         if is_taken and (samples_at or (not _is_folded(length, samples) and _is_within(evidence, length, samples))):
             yield _told(evidence, call, samples_at, length=given.shape[samples_at])
+
+
+def _by_next_tokens(evidence: Evidence) -> Iterator[Finding]:
+    """Report layers that go along the first dimension, where the right answers follow the tokens along the second."""
+    shapes = _shapes_of_sequences(evidence)
+    for call in evidence.places.calls if shapes else ():
+        given = call.inputs[0].shape if call.inputs else ()
+        if len(given) == 3 and given[:2] in shapes and _samples_wanted_at(evidence, call.module) == 1:
+            yield _told(evidence, call, 1, length=given[1])
+
+
+def _shapes_of_sequences(evidence: Evidence) -> set[Shape]:
+    """The shapes `[samples, length]` of inputs of tokens of which each is the right answer at the place before."""
+    root = evidence.places.root
+    rows = rows_with(evidence, lambda facts: bool(facts.tokens))
+    if root is None or len(rows) < LEAST_ROWS:
+        return set()
+    shares: dict[str, list[float]] = {}
+    for row in rows:
+        for one in facts_at(evidence, row).tokens:
+            shares.setdefault(one.path, []).append(one.following)
+    following = {path for path, found in shares.items() if len(found) == len(rows) and min(found) > FOLLOWING}
+    shapes = {info.shape for info in root.inputs if info.path in following}
+    return {one for one in shapes if len(one) == 2 and one[0] != one[1] and None not in one}
 
 
 def _told(evidence: Evidence, call: Call, samples_at: int, *, length: int | None) -> Finding:

@@ -18,7 +18,7 @@ from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.participation import begins_to_change
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
-from torchgraph_explorer.schema import EqualRows, Units
+from torchgraph_explorer.schema import EqualRows, OperationKind, Units
 
 DEAD_SHARE = 0.6
 """Least share of the units of a layer that are zero for all samples of several steps, to be reported."""
@@ -162,24 +162,27 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
 
 def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:
     """Report vectors that all point the same way, where the loss depends on nothing but where they point."""
-    seen: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-    for row, one in operations(evidence, "direction"):
-        seen.setdefault(one.module, []).append((row, one.numbers))
-    for path, measured in seen.items():
+    seen: dict[tuple[OperationKind, str], list[tuple[int, tuple[float, ...]]]] = {}
+    kinds: tuple[OperationKind, ...] = ("direction", "part")
+    for kind in kinds:
+        for row, one in operations(evidence, kind):
+            seen.setdefault((kind, one.module), []).append((row, one.numbers))
+    for (kind, name), measured in seen.items():
         rows = np.array([row for row, _ in measured])
         along, apart = np.array([numbers for _, numbers in measured]).T
         kept = mostly_held(apart < ALIKE, share=HELD, breaks=BREAKS)
         if len(rows) < LEAST_LOOKS or kept is None or not np.median(along) < NO_LENGTH:
             continue
-        column = evidence.find("", 0, "output", path)
+        column = evidence.find("", 0, "output", name) if kind == "direction" else None
+        vectors = f"`{quoted(name)}` that the model" if kind == "direction" else f"that {named(name)}"
         yield finding(
             evidence,
             "collapse",
             "warning",
-            at="" if column is None else evidence.series[column],
+            at=("" if kind == "direction" else name) if column is None else evidence.series[column],
             rows=rows[kept],
             numbers={"apart": float(apart[kept][-1])},
-            text=f"The vectors `{quoted(path)}` that the model gives for the samples of a batch all point the same "
+            text=f"The vectors {vectors} gives for the samples of a batch all point the same "
             f"way: the mean square of their distance from the mean direction is {apart[kept][-1]:.1g}. The loss "
             "depends on nothing but the direction.",
             advice="Where two views attract each other, the one that is the target needs `.detach()`, or a term is "

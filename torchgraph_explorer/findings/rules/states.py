@@ -1,7 +1,8 @@
-"""Finds a recurrence whose state is detached from one place to the next, so that no gradient goes back through time.
+"""Finds a recurrence that learns nothing through time: its state is detached at each place, or is always zero.
 
 The evidence is the module graph: calls of a cell one after the other, and which of their inputs require a gradient;
-and for cells of one's own, the statistics of these tensors.
+for cells of one's own, the statistics of these tensors; and gradients of the weights that multiply the state, which are
+exactly zero where the state is.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.classes import RECURRENT_CELLS
-from torchgraph_explorer.findings.rules.rule import finding, named
-from torchgraph_explorer.schema import Call, TensorInfo
+from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
+from torchgraph_explorer.findings.rules.rule import Rows, finding, named
+from torchgraph_explorer.schema import Call, Shape, TensorInfo
 
 LEAST_CALLS = 4
 """Fewest calls of a cell, one after the other."""
+
+LEAST_STEPS = 4
+"""Fewest recorded steps at which the weights of the state have no gradient."""
 
 
 def state_detached(evidence: Evidence) -> Iterator[Finding]:
@@ -25,6 +29,7 @@ def state_detached(evidence: Evidence) -> Iterator[Finding]:
 
     The state is detached if it comes from the call before, whose output requires a gradient, and requires none.
     """
+    yield from _never_used(evidence)
     calls = evidence.places.calls
     before = _calls_before(evidence)
     looked_at = set[str]()
@@ -48,6 +53,60 @@ def state_detached(evidence: Evidence) -> Iterator[Finding]:
             advice="Detach the state between batches, or after some number of steps, and not at each step. Look for "
             "`detach()`, `.data` or a copy by `torch.tensor` in the loop.",
         )
+
+
+def _never_used(evidence: Evidence) -> Iterator[Finding]:
+    """Report layers whose weights of the state never get any gradient, while those of the input do.
+
+    The gradient of these weights is a sum over the places of the sequence, of products with the state before. It is
+    exactly zero if the loss only depends on the first place, whose state is zero.
+    """
+    places = evidence.places
+    for name in sorted(places.called, key=places.order):
+        if places.class_of(name) not in RECURRENT or (rows := _rows_without_state(evidence, name)) is None:
+            continue
+        lengths = {shape[1 if places.option(name, "batch_first") == "True" else 0] for shape in _given(evidence, name)}
+        is_short = lengths == {1}
+        yield finding(
+            evidence,
+            "state-detached",
+            "warning",
+            at=name,
+            rows=rows,
+            numbers={"steps": len(rows)},
+            text=f"The weights of {named(name)} that multiply its state never get a gradient, as the loss only depends "
+            "on the first place of the sequence, where the state is zero"
+            + (": each sequence is one place long." if is_short else ".")
+            + " So nothing is learned of what comes after it.",
+            advice="Look at the shape that it is given: a sequence of one place needs no recurrent layer. If samples "
+            "or features are taken for the sequence, transpose them, and see `batch_first`."
+            if is_short
+            else "Use the output at the last place, `out[:, -1]` with `batch_first=True` and `out[-1]` without it, or "
+            "the last state that it returns.",
+        )
+
+
+def _rows_without_state(evidence: Evidence, module: str) -> Rows | None:
+    """The rows with gradients, if all weights of the state have a gradient of zero and those of the input have not."""
+    columns = {
+        one.path: number
+        for number in evidence.of_kind("grad", "param")
+        if (one := evidence.series[number]).module == module
+    }
+    of_state = [number for path, number in columns.items() if path.startswith("weight_hh")]
+    of_input = [number for path, number in columns.items() if path.startswith("weight_ih")]
+    if not of_state or not of_input:
+        return None
+    peaks = evidence.peaks
+    rows = np.flatnonzero(np.isfinite(peaks[:, of_state]).all(axis=1) & (peaks[:, of_input] > 0).all(axis=1))
+    is_zero = len(rows) >= LEAST_STEPS and not peaks[rows][:, of_state].any()
+    return rows if is_zero else None
+
+
+def _given(evidence: Evidence, module: str) -> list[Shape]:
+    """The shapes `[., ., features]` that a module is given."""
+    shapes = (call.inputs[0].shape for call in evidence.places.calls if call.module == module and call.inputs)
+    return [shape for shape in shapes if len(shape) == 3]
 
 
 def _calls_before(evidence: Evidence) -> dict[int, int]:

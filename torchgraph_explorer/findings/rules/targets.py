@@ -17,6 +17,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.activations import NEAR_BOUND
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, parts
+from torchgraph_explorer.findings.rules.generated import data_beyond_generator
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
@@ -102,8 +103,9 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
     """Outputs that an activation bounds have a squared error with targets beyond these bounds.
 
     For a ReLU, which has only one bound, most of the error has to be where it gives zero and passes no gradient. A
-    binary cross entropy has to have targets beyond 0 and 1.
+    binary cross entropy has to have targets beyond 0 and 1. The data of a generator has to be beyond what it can make.
     """
+    yield from data_beyond_generator(evidence)
     for output in trained_outputs(evidence):
         series, info, column, norms = output
         errors = squared_errors(evidence, column, norms)

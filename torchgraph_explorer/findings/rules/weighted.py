@@ -12,6 +12,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import ClassWeights, class_weights, facts_at, numbers_of
+from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 HEAVIER, COMMONER = 1.5, 1.5
@@ -32,6 +33,9 @@ first nor the last is no answer on purpose; and fewest answers of all steps, for
 NOTHING = 1e-3
 """Largest weight of a class, over that of another one, that leaves it out; and by how much its samples together have
 to weigh less, so that it is not a frequent class which is balanced."""
+
+SATURATED = 10.0
+"""Largest magnitude of logits whose sigmoid is not so near to 0 or 1 that a right answer has no gradient."""
 
 LEAST_CLASSES = 3
 """Fewest classes of an output that may leave one out."""
@@ -72,6 +76,7 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     seen = class_weights(evidence)
     classes = evidence.places.classes
     yield from _nearly_left_out(evidence, seen)
+    yield from _one_of_two_left_out(evidence, seen)
     if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
         return
     samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
@@ -132,6 +137,41 @@ def _nearly_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -
         "their numbers do not make up for it: the model hardly learns the other class.",
         advice="Weigh each class by the inverse of its share, `total / (classes * counts)`.",
     )
+
+
+def _one_of_two_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> Iterator[Finding]:
+    """Report that of two classes, all answers that get a gradient are the same one, and other samples get none."""
+    if len(seen) < LEAST_ROWS or _outputs_of_two(evidence) is None:
+        return
+    samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
+    shares = [weights.without_gradient for _, weights in seen]
+    left_out = sum(share * size for share, size in zip(shares, samples, strict=True))
+    answers = {weights.most_common for _, weights in seen}
+    is_one = all(weights.classes == 1 for _, weights in seen) and len(answers) == 1
+    if not is_one or min(shares) <= 0 or sum(samples) < LEAST_SAMPLES or left_out < LEAST_LEFT_OUT:
+        return
+    if not (evidence.peaks[[row for row, _ in seen], _outputs_of_two(evidence)] < SATURATED).all():
+        return
+    label, share = int(1 - answers.pop()), left_out / sum(samples)
+    yield finding(
+        evidence,
+        "class-left-out",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"share": share, "left_out": label},
+        text=f"The loss leaves out {share:.0%} of the samples, which get no gradient, and all others have the label "
+        f"{1 - label}: the samples with the label {label} are ignored, and the model only learns to answer "
+        f"{1 - label}.",
+        advice="Look at the weight of that label: a `pos_weight` of 0, an entry of 0 in `weight`, or a mask that is "
+        "the label itself. A ratio of whole numbers may have been rounded down to 0.",
+    )
+
+
+def _outputs_of_two(evidence: Evidence) -> int | None:
+    """The column of the first output with logits of two classes, as one number or two; None without one."""
+    output = next(trained_outputs(evidence), None)
+    return output.column if output is not None and (*output.info.shape[1:2], 1)[0] in {1, 2} else None
 
 
 def _has_tokens(evidence: Evidence) -> bool:

@@ -68,6 +68,9 @@ _NUMBERS: dict[OperationKind, int] = {
     "direction": 2,
     "cleared": 2,
     "late": 2,
+    "policy": 3,
+    "standardised": 4,
+    "part": 2,
 }
 """How many numbers an operation has."""
 
