@@ -38,8 +38,8 @@ def of(targets: Tensor, loss: Loss, model: nn.Module, _: int) -> Tensor:
     return loss(model(SAMPLES[at]), targets[at])
 
 
-def told(folder: Path, model: nn.Module, targets: Tensor, loss: Loss, **more: int) -> list[tuple[str, str | None]]:
-    found = trained(folder, model, partial(of, targets, loss), rate=0.02, **more)
+def told(folder: Path, model: nn.Module, targets: Tensor, loss: Loss) -> list[tuple[str, str | None]]:
+    found = trained(folder, model, partial(of, targets, loss), rate=0.02)
     return [(one.kind, one.module) for one in found if one.is_at_least("warning")]
 
 
@@ -222,7 +222,7 @@ def test_a_label_that_is_left_out_or_missing_is_told(
 
 def of_pixels(model: nn.Module, _: int, *, loss: nn.Module) -> Tensor:
     images = torch.randn(8, 1, 12, 12)
-    return loss(model(images + torch.randn_like(images) / 2), (images[:, 0] > 1).long())  # type: ignore[no-any-return]
+    return loss(model(images + torch.randn_like(images) / 2), (images[:, 0] > 1).long())
 
 
 @pytest.mark.parametrize(
@@ -282,6 +282,24 @@ def test_a_rate_that_falls_at_once_is_told(milestones: list[int], expected: list
     assert [one.kind for one in found if one.is_at_least("warning")] == expected
 
 
+@pytest.mark.parametrize(
+    ("trains", "expected"),
+    [
+        pytest.param("bias", [("frozen-untrained", "warning")], id="biases alone"),
+        pytest.param("2", [("frozen-untrained", "info")], id="the last layer alone"),
+        pytest.param("", [], id="all"),
+    ],
+)
+def test_new_layers_of_which_only_biases_are_trained_are_told(
+    trains: str, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(8, 24), nn.ReLU(), nn.Sequential(nn.Linear(24, 24), nn.ReLU(), nn.Linear(24, 4)))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(trains in name if trains != "2" else name.startswith("2.2"))
+    found = trained(tmp_path, model, partial(of, CLASSES, F.cross_entropy))
+    assert [(one.kind, one.severity) for one in found if one.kind == "frozen-untrained"] == expected
+
+
 class Twins(nn.Module):
     """Two views of each sample attract, and the model only gives their distance."""
 
@@ -303,7 +321,7 @@ def test_a_collapse_is_told_of_a_model_that_only_gives_its_loss(
 ) -> None:
     def step(model: nn.Module, _: int) -> Tensor:
         x = SAMPLES[torch.randint(len(SAMPLES), (32,))]
-        return model(*(x + torch.randn_like(x) for _ in range(2)))  # type: ignore[no-any-return]
+        return model(*(x + torch.randn_like(x) for _ in range(2)))
 
     found = trained(tmp_path, Twins(repels=repels), step, steps=120, rate=1.0, momentum=0.9)
     assert [(one.kind, one.module) for one in found if one.kind == "collapse"] == expected

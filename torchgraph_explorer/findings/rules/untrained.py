@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
-from torchgraph_explorer.findings.rules.facts import rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.optimizer import is_changed
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
@@ -22,7 +22,8 @@ LEAST_LAYERS = 2
 def frozen_untrained(evidence: Evidence) -> Iterator[Finding]:
     """All frozen layers have the weights that torch gives to new ones, so no trained weights were loaded.
 
-    Random features that nothing trains may be meant, so the severity is `info`.
+    Random features that nothing trains may be meant, so the severity is `info`; but not that no matrix is trained at
+    all, and only biases or scales are.
     """
     places = evidence.places
     weights = [
@@ -30,7 +31,8 @@ def frozen_untrained(evidence: Evidence) -> Iterator[Finding]:
     ]
     frozen = [weight for weight in weights if not weight.info.requires_grad]
     rows = rows_with(evidence, lambda facts: bool(facts.groups))
-    if len(frozen) < LEAST_LAYERS or len(frozen) == len(weights) or len(rows) < LEAST_ROWS:
+    is_trained = any(group.parameters for row in rows for group in facts_at(evidence, row).groups)
+    if len(frozen) < LEAST_LAYERS or len(rows) < LEAST_ROWS or not is_trained:
         return
     for weight in frozen:
         if not is_as_made(evidence, weight) or is_changed(evidence, weight.module.name, weight.info.path):
@@ -39,12 +41,13 @@ def frozen_untrained(evidence: Evidence) -> Iterator[Finding]:
     yield finding(
         evidence,
         "frozen-untrained",
-        "info",
+        "warning" if len(frozen) == len(weights) else "info",
         at=first,
         rows=rows,
         numbers={"layers": len(frozen), "trained": len(weights) - len(frozen)},
         text=f"{len(frozen)} layers, from {named(first)} on, are frozen, and their weights are distributed as in new "
-        "layers: they were never trained.",
+        "layers: they were never trained."
+        + (" Only biases, scales or the like are trained." if len(frozen) == len(weights) else ""),
         advice="Load the trained weights before freezing them, and check that all keys were found "
         "(`strict=True`). If they are to be trained, set `requires_grad_(True)`.",
     )
