@@ -300,6 +300,37 @@ def test_new_layers_of_which_only_biases_are_trained_are_told(
     assert [(one.kind, one.severity) for one in found if one.kind == "frozen-untrained"] == expected
 
 
+class Placed(nn.Module):
+    """Adds places in a buffer to embedded tokens, and predicts the next token."""
+
+    def __init__(self, *, deviation: float, scale: float = 1.0) -> None:
+        super().__init__()
+        self.tokens, self.mix, self.head = nn.Embedding(12, 16), nn.Linear(16, 24), nn.Linear(24, 12)
+        nn.init.normal_(self.tokens.weight, std=deviation)
+        angles = torch.arange(6)[:, None] / 1000 ** (torch.arange(16) / 16)
+        self.register_buffer("places", angles.sin())
+        self.scale = scale
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found: Tensor = self.head(self.mix(self.tokens(tokens) * self.scale + self.places).tanh())
+        return found
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({"deviation": 0.001}, [("imbalanced-branches", "tokens")], id="small tokens"),
+        pytest.param({"deviation": 1.0}, [], id="tokens as large"),
+        pytest.param({"deviation": 0.01, "scale": 150.0}, [], id="small tokens that are scaled"),
+    ],
+)
+def test_places_in_a_buffer_that_swamp_the_tokens_are_told(
+    options: dict[str, float], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = trained(tmp_path, Placed(**options), next_tokens, rate=1e-3)
+    assert [(one.kind, one.module) for one in found if one.kind == "imbalanced-branches"] == expected
+
+
 class Twins(nn.Module):
     """Two views of each sample attract, and the model only gives their distance."""
 

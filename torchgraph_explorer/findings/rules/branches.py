@@ -49,6 +49,9 @@ AS_LARGE, LEAST_DIMENSIONS = 0.1, 2
 """How far the scale of a sum may be from that of its large part, as a share of that; and the fewest dimensions of a
 parameter that can be the large part."""
 
+SAME = 0.01
+"""Largest range of the root mean square of a sum, over the largest, whose large part is the same at all steps."""
+
 SUMMED = 10.0
 """Largest ratio, either way, of the scale of a sum or concatenation to that of its largest part."""
 
@@ -141,6 +144,9 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
         rows = _positive_rows(scales)
         kept = held(scales[rows, 1] > SWAMPED * scales[rows, 0], share=HELD) if len(rows) else None
         added = None if kept is None else _added(evidence, number, rows=rows[kept], scales=scales[rows[kept], 1])
+        if kept is not None and added is None and _is_constant_added(evidence, rows[kept], (small, large)):
+            yield _swamped_by_constant(evidence, rows[kept], (small, large))
+            return
         if kept is None or added is None:
             continue
         at, usual = evidence.series[added], np.median(scales[rows[kept]], axis=0)
@@ -157,6 +163,39 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
             advice="Initialise the parameter smaller, for example with a standard deviation of 0.02.",
         )
         return
+
+
+def _is_constant_added(evidence: Evidence, rows: Rows, columns: tuple[int, int]) -> bool:
+    """Whether an embedding's output, the first of the columns, becomes the second one as something is added to it.
+
+    That is the same at all steps, so it is no parameter: a buffer, or computed from the places. A multiple of the
+    output would have the same largest element, over the root mean square.
+    """
+    if evidence.places.class_of(evidence.series[columns[0]].module) != "Embedding" or len(rows) < LEAST_UPDATES:
+        return False
+    sizes = [evidence.column("count", column)[rows] for column in columns]
+    scales, peaks = evidence.rms[rows][:, columns], evidence.peaks[rows][:, columns]
+    is_same = np.array_equal(*sizes) and np.ptp(scales[:, 1]) < SAME * scales[:, 1].max()
+    shapes = peaks / scales
+    return bool(is_same and (np.abs(shapes[:, 1] / shapes[:, 0] - 1) > AS_LARGE).all())
+
+
+def _swamped_by_constant(evidence: Evidence, rows: Rows, columns: tuple[int, int]) -> Finding:
+    at, other = (evidence.series[column] for column in columns)
+    usual = np.median(evidence.rms[rows][:, columns], axis=0)
+    return finding(
+        evidence,
+        "imbalanced-branches",
+        "warning",
+        at=at,
+        rows=rows,
+        numbers={"small": usual[0], "large": usual[1], "ratio": usual[1] / usual[0]},
+        text=f"What {named(at.module)} gives has a root mean square of {usual[0]:.3g}. Numbers that are the same at "
+        f"each step, such as positions in a buffer, are added to it: what goes into {named(other.module)} has a root "
+        f"mean square of {usual[1]:.3g}, so the embedding hardly counts.",
+        advice="Initialise the embedding with a standard deviation as large as that of the positions, or multiply it "
+        "by the root of its size before they are added.",
+    )
 
 
 def _is_given_one(evidence: Evidence, call: int) -> bool:
