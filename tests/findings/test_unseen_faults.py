@@ -87,6 +87,11 @@ OVER_BATCH, OVER_FEATURES = partial(standardised, dim=0), partial(standardised, 
     ("model", "expected"),
     [
         pytest.param(partial(Centred, OVER_BATCH, same), [("normalised-over-batch", "hidden")], id="inputs"),
+        pytest.param(
+            partial(Centred, lambda x: OVER_BATCH(torch.cat([x[:, :5], 0 * x[:, :3] - 0.79], 1)), same),
+            [("normalised-over-batch", "hidden")],
+            id="inputs of which some are constant",
+        ),
         pytest.param(partial(Centred, same, OVER_BATCH), [("normalised-over-batch", "head")], id="a hidden layer"),
         pytest.param(partial(Centred, OVER_FEATURES, OVER_FEATURES), [], id="each sample by itself"),
         pytest.param(

@@ -151,8 +151,8 @@ class Operation:
       as an advantage, and maybe of their entropy. `numbers`: the largest distance of gradients from those of one, over
       the largest gradient; the smallest and the largest weight.
     - `standardised`: a tensor `[samples, features]` that a module is given, or gives. `numbers`: 1 if the module gives
-      it; the largest mean of a feature over the samples; the range of the standard deviations of those that are not
-      constant, both over the largest such deviation; the share of the features that are not constant.
+      it; the largest mean of a feature over the samples, and the range of their standard deviations, both over the
+      largest deviation and without features with less than a tenth of it; the share of the other features.
 
     Attributes:
         kind: Which of these it is.

@@ -21,6 +21,9 @@ LEAST_SAMPLES, LEAST_FEATURES, MOST_ELEMENTS = 8, 4, 1 << 16
 MOST_TENSORS = 32
 """Most tensors of a step that are looked at."""
 
+CONSTANT = 0.1
+"""Largest standard deviation of a feature, over the largest of all, that is taken for a constant."""
+
 _Found = tuple[str, str, list[Row]]
 """A module, `input` or `output`, and where the numbers are."""
 
@@ -71,8 +74,14 @@ def _is_looked_at(tensor: Tensor) -> bool:
 
 
 def _standardised(values: Tensor) -> list[Tensor]:
-    """The largest mean of a feature, and the range of their deviations, each over the largest deviation."""
+    """The largest mean of a feature, and the range of the deviations, each over the largest deviation.
+
+    Both are of features that are not constant; and the share of these. What is constant may be a rounding error, which
+    a division by a small number has made larger.
+    """
     means, deviations = values.mean(0), values.std(0)
     largest = deviations.max().clamp(min=TINY)
-    least = torch.where(deviations > 0, deviations, torch.inf).min()
-    return [means.abs().max() / largest, (largest - least) / largest, (deviations > 0).float().mean()]
+    is_varied = deviations > CONSTANT * largest
+    least = torch.where(is_varied, deviations, torch.inf).min()
+    farthest = torch.where(is_varied, means.abs(), 0.0).max()
+    return [farthest / largest, (largest - least) / largest, is_varied.float().mean()]
