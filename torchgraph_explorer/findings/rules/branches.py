@@ -173,9 +173,9 @@ def _is_constant_added(evidence: Evidence, rows: Rows, columns: tuple[int, int])
     """
     if evidence.places.class_of(evidence.series[columns[0]].module) != "Embedding" or len(rows) < LEAST_UPDATES:
         return False
-    sizes = [evidence.column("count", column)[rows] for column in columns]
+    first, second = (evidence.column("count", column)[rows] for column in columns)
     scales, peaks = evidence.rms[rows][:, columns], evidence.peaks[rows][:, columns]
-    is_same = np.array_equal(*sizes) and np.ptp(scales[:, 1]) < SAME * scales[:, 1].max()
+    is_same = np.array_equal(first, second) and np.ptp(scales[:, 1]) < SAME * scales[:, 1].max()
     shapes = peaks / scales
     return bool(is_same and (np.abs(shapes[:, 1] / shapes[:, 0] - 1) > AS_LARGE).all())
 
