@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from tests.exploring.asking import Client, is_complete
 from tests.exploring.models import mlp
-from torchgraph_explorer.exploring import desk, products
+from torchgraph_explorer.exploring import desk
 from torchgraph_explorer.exploring.adapter import open_source
 from torchgraph_explorer.exploring.case import Case, load
 from torchgraph_explorer.exploring.serving import Page
@@ -121,7 +122,7 @@ def test_a_page_goes_on_where_torch_warns_of_itself_and_warnings_are_errors(
     def make_dual(*_: object) -> None:
         raise FutureWarning("of torch.jit")
 
-    monkeypatch.setattr(products.forward_ad, "make_dual", make_dual)
+    monkeypatch.setattr(forward_ad, "make_dual", make_dual)
     session, source = live(mlp(), torch.rand(2, 6))
     _, client = open_page(source)
     client.state(is_complete)

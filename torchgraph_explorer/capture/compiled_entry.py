@@ -181,15 +181,17 @@ def _is_wrapper(module: nn.Module) -> bool:
     return dynamo is not None and issubclass(type(module), dynamo.OptimizedModule)
 
 
-def _compiled_modules() -> Iterator[nn.Module]:
+def _compiled_modules() -> list[nn.Module]:
     """Every compiled module in this process."""
     if "torch._dynamo" not in sys.modules:
-        return
+        return []
     objects = gc.get_objects()  # hundreds of thousands: run no Python code for each
-    modules = {kind for kind in set(map(type, objects)) if issubclass(kind, nn.Module)}
-    for each in compress(objects, map(modules.__contains__, map(type, objects))):
-        if IN_PLACE in vars(each) or _is_wrapper(each):
-            yield each
+    try:
+        modules = {kind for kind in set(map(type, objects)) if issubclass(kind, nn.Module)}
+        found = compress(objects, map(modules.__contains__, map(type, objects)))
+        return [each for each in found if IN_PLACE in vars(each) or _is_wrapper(each)]
+    finally:
+        objects.clear()  # before Python 3.11 this very frame is among them, and they would be kept alive
 
 
 def until_left(module: nn.Module, held: ExitStack, thread: int) -> None:
