@@ -112,7 +112,7 @@ ON_IMPORT = "called when the package is imported"
 OF_KERAS = "tests/capture/test_keras_layers.py breaks it: no case is a model of Keras"
 
 NOT_CALLED = {
-    "capture.facts.directions.Directions._hook": "tests/findings/test_made_wrong.py calls it: no case has enough samples",
+    "capture.facts.directions.Directions._hook": "tests/findings/test_made_wrong.py: no case has enough samples",
     "capture.parameters.Parameters.settle": "tests/capture/test_updates_within.py: no case updates within forward",
     "capture.resumed_steps._replaces": "tests/capture/test_resumed_steps.py calls it: no case replaces an optimizer",
     "capture.silence.Silence.is_before_training": "called where a model is watched again before its first step",
