@@ -96,7 +96,12 @@ def _ask(parent: subprocess.Popen[str], asked: dict[str, Any]) -> Any:
 
 def _answer(parent: subprocess.Popen[str]) -> Any:
     assert parent.stdout is not None
-    return json.loads(parent.stdout.readline())
+    try:
+        return json.loads(parent.stdout.readline())
+    except BaseException:  # such as the time limit of a test: what is answered later is for no other test
+        parent.kill()
+        _parent.cache_clear()
+        raise
 
 
 @cache
