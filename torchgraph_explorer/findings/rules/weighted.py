@@ -74,15 +74,14 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     Models with inputs of whole numbers are left out: that class may be the token of padding.
     """
     seen = class_weights(evidence)
-    classes = evidence.places.classes
-    yield from _nearly_left_out(evidence, seen)
-    yield from _one_of_two_left_out(evidence, seen)
-    if len(seen) < LEAST_ROWS or classes < LEAST_CLASSES or _has_tokens(evidence):
+    if len(seen) < LEAST_ROWS:
         return
-    samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
-    left_out = [weights.without_gradient for _, weights in seen]
-    without_gradient = sum(share * size for share, size in zip(left_out, samples, strict=True))
-    if sum(samples) < LEAST_SAMPLES or without_gradient < LEAST_LEFT_OUT or max(left_out) > MOST_LEFT_OUT:
+    classes, share = evidence.places.classes, _share_left_out(evidence, seen)
+    yield from _nearly_left_out(evidence, seen)
+    yield from _one_of_two_left_out(evidence, seen, share)
+    if share is None or classes < LEAST_CLASSES or _has_tokens(evidence):
+        return
+    if max(weights.without_gradient for _, weights in seen) > MOST_LEFT_OUT:
         return
     answers = {
         0: sum(weights.of_first for _, weights in seen),
@@ -91,7 +90,7 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     missing = [label for label, count in answers.items() if not count] or _middle(evidence, seen)
     if not missing or max(weights.classes for _, weights in seen) != classes - 1:
         return
-    share, left = without_gradient / sum(samples), missing[0]
+    left = missing[0]
     yield finding(
         evidence,
         "class-left-out",
@@ -107,6 +106,13 @@ def class_left_out(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _share_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> float | None:
+    """The share of all samples that get no gradient; None if there are too few samples, or too few of these."""
+    samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
+    left_out = sum(weights.without_gradient * size for (_, weights), size in zip(seen, samples, strict=True))
+    return None if sum(samples) < LEAST_SAMPLES or left_out < LEAST_LEFT_OUT else left_out / sum(samples)
+
+
 def _middle(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> list[int]:
     """The class that is never an answer, at all of these steps, where the other answers are even; empty if none is."""
     classes = evidence.places.classes
@@ -120,8 +126,6 @@ def _middle(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> list[in
 
 def _nearly_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> Iterator[Finding]:
     """Report a class whose samples weigh next to nothing, although they are not much more than those of another one."""
-    if len(seen) < LEAST_ROWS:
-        return
     for _, weights in seen:
         if weights.classes < 2 or weights.heavier * NOTHING < 1 or weights.heavier * weights.commoner * NOTHING < 1:
             return
@@ -139,20 +143,21 @@ def _nearly_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -
     )
 
 
-def _one_of_two_left_out(evidence: Evidence, seen: list[tuple[int, ClassWeights]]) -> Iterator[Finding]:
-    """Report that of two classes, all answers that get a gradient are the same one, and other samples get none."""
-    if len(seen) < LEAST_ROWS or _outputs_of_two(evidence) is None:
-        return
-    samples = [facts_at(evidence, row).batch_size or 0 for row, _ in seen]
-    shares = [weights.without_gradient for _, weights in seen]
-    left_out = sum(share * size for share, size in zip(shares, samples, strict=True))
+def _one_of_two_left_out(
+    evidence: Evidence, seen: list[tuple[int, ClassWeights]], share: float | None
+) -> Iterator[Finding]:
+    """Report that of two classes, all answers that get a gradient are the same one, and other samples get none.
+
+    `share` is that of the samples without a gradient.
+    """
+    column = _outputs_of_two(evidence)
     answers = {weights.most_common for _, weights in seen}
-    is_one = all(weights.classes == 1 for _, weights in seen) and len(answers) == 1
-    if not is_one or min(shares) <= 0 or sum(samples) < LEAST_SAMPLES or left_out < LEAST_LEFT_OUT:
+    is_one = all(weights.classes == 1 and weights.without_gradient > 0 for _, weights in seen) and len(answers) == 1
+    if column is None or share is None or not is_one:
         return
-    if not (evidence.peaks[[row for row, _ in seen], _outputs_of_two(evidence)] < SATURATED).all():
+    if not (evidence.peaks[[row for row, _ in seen], column] < SATURATED).all():
         return
-    label, share = int(1 - answers.pop()), left_out / sum(samples)
+    label = int(1 - answers.pop())
     yield finding(
         evidence,
         "class-left-out",
