@@ -65,7 +65,6 @@ NOT_BROKEN = {
     "capture.module_hooks._Enter.__call__": "the same",
     "capture.module_hooks._Leave.__call__": "the same",
     "capture.gradient_hooks.GradientHook.__call__": "the same",
-    "capture.gradient_hooks.NodeHook.__call__": "the same",
     "capture.no_dispatch.NoDispatch.": "gives torch its own state back: broken, nothing else could",
     "capture.mode_stack.": "the same",
     "capture.eager.": "the same",

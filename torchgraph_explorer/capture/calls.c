@@ -9,7 +9,7 @@ enum { EQUAL = 2 };
 
 /* In the order in which `native_calls.py` gives them: types and functions, values, and names of attributes. */
 enum {
-    TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK, NODE_HOOK,
+    TENSOR, PARAMETER, HOOK_DICT, CALL, OPEN_CALL, INSIDE, GRADIENT_HOOK,
     CURRENT_BACKWARD, SEQUENCE_NUMBER, MODES, TRANSFORMS, FUNCTION_MODES, GRADIENTS_ON, SERIES_KEY, INFO, PLAIN_INPUTS, PLAIN_OUTPUTS, CREATION, MAKE_STALE, LEAVES_VIEWS,
     WITHOUT_GRADIENT, INPUT, OUTPUT, INPUT_PATH, PARAM, VALUE, GRAD_NORM, GRAD, NOTHING, NO_LEVEL, ARE_VISITED_AGAIN,
     N_IS_VIEW, N_REQUIRES_GRAD, N_GRAD_FN, N_OUTPUT_NR, N_SHAPE, N_DTYPE, N_SEQUENCE_NR, N_NEXT_FUNCTIONS, N_BACKWARD_HOOKS, N_REGISTER_HOOK_DICT, N_REGISTER_HOOK, N_F_BACK, N_IS_SKIPPED, N_FRAME, N_INDEX, N_EDGES, N_WALK, N_INNER, N_FIRST, N_FIRST_NODE, N_CROSSING, N_CHILDREN, N_PLACES, N_GIVEN, N_STARTS, N_ENDS, N_UNCHANGED, N_KEYS, N_SUMMANDS, N_CLOSED, N_TASK, N_HOOKS, N_OWN_PARAMETERS, N_NUMBER, N_PARENT, N_INPUTS, N_OUTPUTS, N_RUN, N_TAKE, N_GRAD, N_DICT_REFERENCE, N_ID, PARTS
@@ -542,7 +542,7 @@ static int hook_path(Step *step, Kept *all, PyObject *consumers, PyObject *key) 
     if (hook == NULL) {
         if (PyErr_Occurred()) return -1;
         PyObject *node = PyTuple_GetItem(consumer, 0), *slot = PyTuple_GetItem(consumer, 1);
-        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[NODE_HOOK], step->of[HOOKS], slot, part[NO_LEVEL], NULL));
+        hook = keep_unvisited(all, PyObject_CallFunctionObjArgs(part[GRADIENT_HOOK], step->of[HOOKS], part[NO_LEVEL], slot, NULL));
         if (hook == NULL || PyDict_SetItem(step->of[HOOKS_OF_PATHS], consumer, hook) < 0) return -1;
         PyObject *handle = keep(all, PyObject_CallMethodObjArgs(node, part[N_REGISTER_HOOK], hook, NULL));
         PyObject *reference = handle == NULL ? NULL : get(all, handle, N_DICT_REFERENCE);

@@ -113,22 +113,25 @@ class GradientHook(SafeHook):
         keys: The series. Without any, the hook only notes that a backward pass is on.
         summands: How many parts, whose sum is the gradient, a backward pass delivers.
         level: How many transforms of `torch.func` were on in the forward pass.
+        slot: On an autograd node, the position of the gradient among what the node computes; None on a tensor.
     """
 
-    __slots__ = ("hooks", "keys", "level", "summands")
+    __slots__ = ("hooks", "keys", "level", "slot", "summands")
 
-    def __init__(self, hooks: GradientHooks, level: int, *, summands: int = 1) -> None:
+    def __init__(self, hooks: GradientHooks, level: int, slot: int | None = None, *, summands: int = 1) -> None:
         """Nothing is read yet."""
-        self.hooks, self.level, self.summands = hooks, level, summands
+        self.hooks, self.level, self.slot, self.summands = hooks, level, slot, summands
         self.keys: tuple[SeriesKey, ...] = ()
 
     @interrupts.entry
-    def __call__(self, gradient: Tensor | None) -> None:
-        """Gradient arrives at the tensor."""
+    def __call__(self, gradient: Any, _incoming: object = None) -> None:
+        """Gradient arrives at the tensor, or the node has computed the gradients of its inputs."""
         if is_dynamo_compiling() or flags._is_compiling_flag:
             return
         try:
             try:
+                if self.slot is not None and (gradient := gradient[self.slot]) is None:
+                    return
                 read = self.hooks.quickly
                 if read is None or not read(self, gradient):
                     self.act(gradient)
@@ -145,36 +148,6 @@ class GradientHook(SafeHook):
     def fail(self, fault: Exception) -> None:
         """Note that the gradient could not be read, because of `fault`."""
         self.hooks.fail(self.keys[0][0] if self.keys else "", fault)
-
-
-class NodeHook(GradientHook):
-    """A hook on the one autograd node that delivers the gradient."""
-
-    __slots__ = ("_slot",)
-
-    def __init__(self, hooks: GradientHooks, slot: int, level: int) -> None:
-        """`slot` is the position of the gradient among what the node computes."""
-        self.hooks, self._slot, self.level, self.summands = hooks, slot, level, 1
-        self.keys: tuple[SeriesKey, ...] = ()
-
-    @interrupts.entry
-    def __call__(  # type: ignore[override]
-        self, gradients: tuple[Tensor | None, ...], _incoming: object
-    ) -> None:
-        """The node has computed the gradients of its inputs."""
-        if is_dynamo_compiling() or flags._is_compiling_flag:
-            return
-        try:
-            try:
-                if (gradient := gradients[self._slot]) is not None:
-                    read = self.hooks.quickly
-                    if read is None or not read(self, gradient):
-                        self.act(gradient)
-            except Exception as fault:
-                self._report(fault)
-        except BaseException:
-            interrupts.restore_all()
-            raise
 
 
 class PathHook(SafeHook):
@@ -266,7 +239,7 @@ class GradientHooks:
         hook = self._paths.get(edge_key)
         if hook is None and len(consumers) == 1:
             [(node, slot)] = consumers
-            hook = self._paths[edge_key] = unvisited(NodeHook(self, slot, transforms_on()))
+            hook = self._paths[edge_key] = unvisited(GradientHook(self, transforms_on(), slot))
             self._handles.append(_unvisited_with_hooks(node.register_hook(hook)))
         elif hook is None:
             hook = self._paths[edge_key] = unvisited(GradientHook(self, transforms_on(), summands=len(consumers)))

@@ -19,7 +19,6 @@ from torchgraph_explorer.capture.edge_gradients import InsideGradients
 from torchgraph_explorer.capture.gradient_hooks import (
     ARE_VISITED_AGAIN,
     GradientHook,
-    NodeHook,
     SeriesKey,
     current_backward,
     series_key,
@@ -101,7 +100,7 @@ def _take(keeper: Keeper, key: SeriesKey, tensor: Tensor) -> None:
 
 
 _TYPES_AND_FUNCTIONS = (
-    *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook, NodeHook),
+    *(Tensor, torch.nn.Parameter, OrderedDict, Call, OpenCall, InsideGradients, GradientHook),
     *(
         current_backward,
         sequence_number,
