@@ -34,6 +34,7 @@ def is_met(steps: OptimizerSteps, instruction: int) -> bool:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 traces instructions only if it knows of this by now
     sys.settrace(trace)
     try:
         steps._tell(lambda _listener: None)
