@@ -172,3 +172,22 @@ def test_gradients_that_are_divided_by_the_scale_of_the_loss_are_not_clipped(
             optimizer.step()
     found = open_run(str(tmp_path / "run")).model().findings()
     assert {one.kind for one in found if one.kind in {"clipping-always", "rule-failed"}} == expected
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "is_told"),
+    [pytest.param(torch.optim.SGD, True, id="SGD"), pytest.param(torch.optim.Adam, False, id="Adam")],
+)
+def test_a_lower_learning_rate_is_advised_where_a_higher_limit_makes_updates_larger(
+    optimizer: Callable[..., torch.optim.Optimizer], is_told: bool, tmp_path: Path
+) -> None:
+    model = network(5)
+    stepping = optimizer(model.parameters(), lr=1e-3)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for number in range(30):
+            stepping.zero_grad()
+            of(CLASSES, F.cross_entropy, model, number).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+            stepping.step()
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert ["lower the learning rate" in one.advice for one in found if one.kind == "clipping-always"] == [is_told]

@@ -312,6 +312,15 @@ def test_what_grows_towards_the_limit_of_its_dtype_is_told(tmp_path: Path) -> No
     [one] = recorded(tmp_path, graph, values).findings()
     assert (one.kind, one.evidence["limit"]) == ("overflow-ahead", 65504.0)
     assert one.evidence["steps_left"] == pytest.approx(np.log2(65504 / 12800), abs=0.01)
+    assert "float32 or bfloat16" in one.advice
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_no_other_dtype_is_advised_for_what_exceeds_the_widest_one(dtype: str, tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(8, 8)), dtype=dtype)
+    values = [{("fc1", "output", "output", "value"): [2.0 ** (100 + 3 * step), -1.0]} for step in range(8)]
+    found = recorded(tmp_path, graph, values).findings()
+    assert ["Another dtype does not help" in one.advice for one in found if one.kind == "overflow-ahead"] == [True]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

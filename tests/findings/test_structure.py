@@ -488,6 +488,16 @@ def test_gradients_that_underflow_are_told(
     assert bool(found) == is_told
     for one in found:
         assert_outside_band(model, one)
+        assert one.advice.startswith("Scale the loss")
+
+
+def test_a_scaled_loss_is_not_advised_for_outputs_that_underflow(tmp_path: Path) -> None:
+    graph = chain(module("fc1", "Linear", weight(8, 8)), dtype="float16")
+    outputs = np.where(np.arange(64) < 40, 0, np.clip(NORMAL, -1, 1)) * 2e-5
+    model = recorded(tmp_path, graph, [{("fc1", "output", "output", "value"): outputs} for _ in range(6)])
+    assert [one.advice.partition(",")[0] for one in model.findings() if one.kind == "overflow-ahead"] == [
+        "Use bfloat16"
+    ]
 
 
 # Mended rules

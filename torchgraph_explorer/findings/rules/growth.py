@@ -49,6 +49,12 @@ LEAST_TO_EXTRAPOLATE = 4
 
 _CLIP = "Lower the learning rate, warm it up, or clip the gradient's norm (`torch.nn.utils.clip_grad_norm_`)."
 
+_NARROW = "Compute this module in float32 or bfloat16, normalise its input, or clip the gradient."
+_WIDEST = (
+    "Lower the learning rate, clip the gradient's norm, or normalise the input of this module. Another dtype does not "
+    "help: bfloat16 and float32 have about the same limit."
+)
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -190,6 +196,6 @@ def overflow_ahead(evidence: Evidence) -> Iterator[Finding]:
                 numbers={"largest": peaks[rows[-1]], "limit": limit, "steps_left": steps_left},
                 text=f"The output of {named(at.module)} reaches {peaks[rows[-1]]:.3g} and grows; at this rate "
                 f"it exceeds the largest {info.dtype if info else ''}, {limit:.3g}, in {steps_left:.0f} steps.",
-                advice="Compute this module in float32 or bfloat16, normalise its input, or clip the gradient.",
+                advice=_NARROW if limit < LIMITS["bfloat16"] else _WIDEST,
                 band=Band("largest", high=limit),
             )

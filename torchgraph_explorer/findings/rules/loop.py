@@ -218,8 +218,8 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
         numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
         text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
-        advice=f"{_advice_on_scaler(known)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm, or "
-        "lower the learning rate instead. If the gradients are larger than they should be, find out why.",
+        advice=f"{_advice_on_scaler(known)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm"
+        f"{'' if is_divided else _AND_LOWER}. If the gradients are larger than they should be, find out why.",
     )
 
 
@@ -270,6 +270,7 @@ def _advice_on_scaler(known: Sequence[TrainingFacts]) -> str:
     )
 
 
+_AND_LOWER = ", and lower the learning rate by the same factor, since updates grow with the limit"
 _LIMITED = "The limit, and not the learning rate, decides how far each update goes."
 _DIVIDED = (
     "The optimizer divides by the usual size of gradients, so updates are not smaller. But all batches count the same, "

@@ -150,7 +150,8 @@ def underflow(evidence: Evidence) -> Iterator[Finding]:
             text=f"{zeros[is_lost].mean():.0%} of the {what} of {named(series.module)} is zero, and the rest "
             f"is at most {peaks[is_lost].max():.2g}, below the smallest normal {info.dtype}, {smallest:.2g}: it "
             "underflows.",
-            advice="Scale the loss (`torch.amp.GradScaler`), use bfloat16, or compute this module in float32.",
+            advice=f"{'Scale the loss (`torch.amp.GradScaler`), use' if series.kind == 'grad' else 'Use'} bfloat16, or "
+            "compute this module in float32.",
             band=Band("largest", series.kind, low=smallest / recorded_scale),
         )
         return

@@ -33,8 +33,8 @@ HELD = 0.25
 """Least share of the recorded steps, up to the last one, at which an activation is dead or saturated."""
 
 FLAT = {"Tanh": 3.0, "Hardtanh": 1.0, "Sigmoid": 5.3, "Hardsigmoid": 3.0}
-"""Where an activation is flat, by its class: beyond plus or minus this, its derivative is less than about one percent
-of the largest, or zero."""
+"""Where an activation is flat, by its class: beyond plus or minus this, its derivative is less than two percent of the
+largest, or zero."""
 
 NEAR_BOUND = 0.999
 """Least largest magnitude of a tensor that a function between the modules may have made by a tanh or sigmoid."""
