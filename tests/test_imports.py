@@ -51,6 +51,7 @@ SHARED = frozenset(
         "labels",
         "moments",
         "native",
+        "paths",
         "per_label",
         "printable",
         "reused_memory",

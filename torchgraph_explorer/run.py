@@ -7,7 +7,7 @@ method here. The server and the exporters work on the record itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast, overload
 
@@ -30,7 +30,8 @@ from torchgraph_explorer.findings.engine import find as find_findings
 from torchgraph_explorer.findings.measures import MEASURES
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.findings.relations import Related, find_related
-from torchgraph_explorer.record.discovery import RunFolder, find_run
+from torchgraph_explorer.paths import checked_path
+from torchgraph_explorer.record.discovery import OF_A_RUN, RunFolder, find_run
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Series
@@ -126,7 +127,7 @@ class Model(ModelRecord):
         Raises:
             NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, either with the
                 finding or without it.
-            OptionError: There is no such measure, or a finding was given a limit.
+            OptionError: `target` is none of these, there is no such measure, or a finding was given a limit.
             RecordError: The run is gone.
 
         Example:
@@ -142,6 +143,7 @@ class Model(ModelRecord):
             others = [one for one in self.findings() if one != target]
             name = finding_name(target)
             return find_cooccurrences(self, target.step, target.last_step, name=name, findings=others)
+        _check_line(target)
         if not has_limit:
             return find_related(self, target)
         if measure not in MEASURES:
@@ -200,6 +202,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
+        OptionError: `path` is no path.
         RecordError: It is not a run, or a newer release wrote it.
 
     Example:
@@ -213,7 +216,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 def locate(path: str | os.PathLike[str]) -> RunFolder:
     """The folder of the run that `open_run` opens. It may have to look into many folders for it."""
-    return find_run(_fetched(os.fspath(path)))
+    return find_run(_fetched(checked_path(path, OF_A_RUN)))
 
 
 def opened(found: RunFolder) -> Run:
@@ -268,7 +271,7 @@ def spread(
 
     Raises:
         NotFoundError: There is no such run, or no such scalar, series or statistic in one of them.
-        OptionError: There are no runs, or one of them has no value.
+        OptionError: There are no runs, one of them has no value, or `what` is neither a scalar nor a series.
         RecordError: A run cannot be read.
 
     Example:
@@ -276,7 +279,19 @@ def spread(
         >>> band.steps
         array([ 1, 50])
     """
+    if isinstance(runs, str) or not isinstance(runs, Iterable):
+        raise OptionError(f"runs is {runs!r:.100}; pass a list of runs, such as spread(['runs/a', 'runs/b'], 'loss').")
+    _check_line(what)
     return spread_of([_line(_model_of(run, model), what, statistic) for run in runs])
+
+
+def _check_line(what: object) -> None:
+    """Raise an OptionError if `what` is neither the name of a scalar nor a series."""
+    if not isinstance(what, str | Series):
+        raise OptionError(
+            f"{what!r:.100} is neither a scalar nor a series. Pass the name of a logged scalar, such as 'loss', or one "
+            f"of the series that model.find() returns."
+        )
 
 
 def _line(model: Model, what: str | Series, statistic: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

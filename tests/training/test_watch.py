@@ -245,6 +245,14 @@ OPTIONS = {
     "frequency": (lambda: watch(digits(), log_freq=0), "log_freq=0"),
     "bins": (lambda: watch(digits(), bins=0), "bins=0 .* from 1"),
     "sample": (lambda: watch(digits(), sample_n=0), "sample_n=0 .* from 1"),
+    "huge sample": (lambda: watch(digits(), sample_n=10**40), "is not a number of elements.* from 1 to 28.*or None"),
+    "nameless clock": (lambda: watch(digits(), time_log=("", lambda *_: 0.0)), r"time_log=\('', .* is not a time axis"),
+    "nameless model": (lambda: watch(digits(), name="", backend="none"), "name='' is not a name for a model"),
+    "no folder": (lambda: watch(digits(), logdir="", backend="record"), "logdir='' is not a folder for runs"),
+    "several optimizers": (
+        lambda: watch(digits(), optimizer=[]),  # type: ignore[arg-type]
+        r"optimizer=\[\] is not an optimizer.* If there are several, pass one of them",
+    ),
     "share": (lambda: watch(digits(), reject_outlier_proportion=1.5), "reject_outlier_proportion=1.5 .* from 0 to 1"),
     "clock": (lambda: watch(digits(), time_log="epoch"), r"time_log='epoch'.* time_log=\('epoch', lambda"),  # type: ignore[arg-type]
     "run": (lambda: watch(digits(), backend="record", run="../elsewhere"), r"run='../elsewhere'"),

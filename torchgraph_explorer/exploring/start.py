@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.exploring.serving import Page, is_notebook
 from torchgraph_explorer.exploring.session import Session, Target
 from torchgraph_explorer.exploring.source import LiveSource
@@ -46,13 +47,21 @@ def explore(
         The session.
 
     Raises:
-        OptionError: The model cannot be explored, the inputs contain no tensor, or the address is not allowed.
+        OptionError: The model cannot be explored, the inputs contain no tensor, `loss` is not a function, or the
+            address is not allowed.
 
     Example:
         >>> session = explore(model, torch.rand(1, 1, 8, 8), loss=torch.sum, serve=False)
         >>> len(session.tensors) > 0
         True
     """
+    if not isinstance(model, nn.Module):
+        raise OptionError(f"explore() was given {type(model).__name__}. Pass the torch.nn.Module to explore.")
+    if loss is not None and not callable(loss):
+        raise OptionError(
+            f"loss={loss!r:.100} is not a function. Pass one from what the model returns to a scalar, such as "
+            f"loss=lambda output: F.cross_entropy(output, labels), or None."
+        )
     session = Session(model, inputs, loss=loss)
     if not serve:
         return session

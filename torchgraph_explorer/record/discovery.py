@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
+from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.record.beginnings import Beginning, beginning, models_of, strangers
 from torchgraph_explorer.record.folder import (
     PLUGIN,
@@ -29,6 +31,15 @@ _SOON_SECONDS = 60.0
 
 _NAMED = 8
 """Runs that an error names at most."""
+
+OF_A_RUN = (
+    "Pass the folder of a run as a str or Path, or its URL as a str: `watcher.run_dir`, which is None if nothing is "
+    "recorded."
+)
+"""What to pass as the path of a run."""
+
+OF_RUNS = "Pass the folder of runs as a str or Path, or its URL as a str."
+"""What to pass as the path of a folder of runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +71,14 @@ def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
     Only the beginnings of segments are read. If a run cannot be opened, its `error` says why.
 
     Raises:
+        OptionError: `logdir` is no path.
         RecordError: A URL cannot be reached.
 
     Example:
         >>> [(run.name, run.models) for run in list_runs("runs")]
         [('example', ('DigitsNet',))]
     """
-    place = os.fspath(logdir)
+    place = checked_path(logdir, OF_RUNS)
     found = [_info(name, _join(place, name), segments) for name, segments in _segments_below(place).items()]
     return sorted(found, key=lambda run: (-run.first_write, run.name))
 
@@ -103,9 +115,10 @@ def find_run(path: str | os.PathLike[str]) -> RunFolder:
 
     Raises:
         NotFoundError: There is nothing, or there are several runs to choose from.
+        OptionError: `path` is no path.
         RecordError: It is not a run.
     """
-    place = os.fspath(path)
+    place = checked_path(path, OF_A_RUN)
     folder = _folder(place)
     if folder.files():
         return RunFolder(folder, _last_part(place), place)
@@ -199,7 +212,7 @@ def _no_run(place: str) -> NotFoundError | RecordError:
         return RecordError(f"{place} is not a run: there is no {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
     path = Path(place)
     if not path.exists():
-        return NotFoundError(f"{place} does not exist. {_ADVICE}")
+        return NotFoundError(f"{place} does not exist.{_beside(path)} {_ADVICE}")
     for parent in path.resolve().parents:
         if segment_files(parent.joinpath(*PLUGIN)):
             return RecordError(f"{place} is not a run, but a part of one. Open the run: open_run({str(parent)!r}).")
@@ -209,6 +222,16 @@ def _no_run(place: str) -> NotFoundError | RecordError:
         return refused
     what = "has no" if path.is_dir() else "is a file, not a folder with"
     return RecordError(f"{place} is not a run: it {what} {'/'.join(PLUGIN)}/*.tgraph. {_ADVICE}")
+
+
+def _beside(missing: Path) -> str:
+    """The question whether a folder beside the `missing` one, with nearly its name, was meant; empty without one."""
+    try:
+        names = os.listdir(missing.parent)  # noqa: PTH208  (names)
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(missing.name, names, n=1)
+    return f" Did you mean {missing.parent / near[0]}?" if near else ""
 
 
 _ADVICE = "Pass the folder of a run, which is `watcher.run_dir`, or a folder with exactly one run."

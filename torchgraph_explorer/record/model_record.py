@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
 from types import EllipsisType
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer.errors import NotFoundError
+from torchgraph_explorer.errors import NotFoundError, OptionError
 from torchgraph_explorer.finding import RuleFindings
 from torchgraph_explorer.record.cells.reading import CellReader, Columns, Wanted
 from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
@@ -249,7 +249,13 @@ class ModelRecord:
         """The series that match every argument, in the order of their ids.
 
         `call=None` selects parameters, which belong to no single call; without `call`, any call matches.
+
+        Raises:
+            OptionError: There is no such role, or no such kind.
         """
+        for option, one, known in (("role", role, get_args(Role)), ("kind", kind, get_args(Kind))):
+            if one is not None and one not in known:
+                raise OptionError(f"No series has {option}={one!r:.80}. Choose one of {', '.join(map(repr, known))}.")
         wanted = (module, role, path, kind)
         return tuple(
             one

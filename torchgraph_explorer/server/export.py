@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from numbers import Integral, Real
 from pathlib import Path
 
 from torchgraph_explorer.comparison.models import Comparison
@@ -19,6 +20,7 @@ from torchgraph_explorer.comparison.report import as_json
 from torchgraph_explorer.errors import OptionError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule, check_rules
 from torchgraph_explorer.layout.placing import MOST_WORK
+from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.record.discovery import open_record
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.run_record import RunRecord
@@ -126,7 +128,7 @@ def export_page(
     Raises:
         NotFoundError: There is no such run, or it has no such model.
         OptionError: `steps` is below 1, `series` or `tensors` below 0, `models` empty, `path` cannot be written, or
-            `rules` is not a list of functions.
+            `compare` or `rules` is not a list.
         TorchgraphError: The viewer is not built.
 
     Example:
@@ -135,10 +137,13 @@ def export_page(
         True
     """
     own = check_rules(rules, "rules=") if rules else ()
+    if not isinstance(compare, list | tuple):
+        raise OptionError(f"compare is {compare!r:.100}; it is a list of runs, or of their folders.")
+    file = None if path is None else Path(checked_path(path, "Name the file to write, or pass None."))
     first, *others = map(_opened, (run, *compare))
     page = page_of(first, models=models, steps=steps, series=series, tensors=tensors, compare=others, own=own)
-    if path is not None:
-        write_whole(Path(path), page)
+    if file is not None:
+        write_whole(file, page)
     return page
 
 
@@ -212,8 +217,8 @@ def write_whole(path: Path, page: bytes) -> None:
     Raises:
         OptionError: It cannot be written.
     """
-    is_special = path.exists() and not path.is_file()  # such as /dev/stdout, which must not be replaced
     try:
+        is_special = path.exists() and not path.is_file()  # such as /dev/stdout, which must not be replaced
         path.write_bytes(page) if is_special else _replace(path.resolve(), page)
     except OSError as fault:
         advice = "Name a file in a folder that exists, where you may write and there is room."
@@ -232,16 +237,16 @@ def _replace(target: Path, page: bytes) -> None:
 
 
 def _require(*, steps: int, series: int | None, models: Sequence[str] | None, tensors: float) -> None:
-    if not 0 <= tensors <= MOST_TENSOR_MEGABYTES:
+    if not isinstance(tensors, Real) or not 0 <= tensors <= MOST_TENSOR_MEGABYTES:
         raise OptionError(
-            f"tensors is {tensors:g}; it is how many MB of kept tensors are in the page, from 0 to "
+            f"tensors is {tensors!r:.100}; it is how many MB of kept tensors are in the page, from 0 to "
             f"{MOST_TENSOR_MEGABYTES:g}."
         )
-    if steps < 1:
-        raise OptionError(f"steps is {steps}; a page shows at least 1.")
-    if series is not None and series < 0:
-        raise OptionError(f"series is {series}; it is how many to keep, 0 or more, or None for as many as fit.")
-    if models is not None and (isinstance(models, str) or not models):
+    if not isinstance(steps, Integral) or steps < 1:
+        raise OptionError(f"steps is {steps!r:.100}; a page shows at least 1, and a whole number.")
+    if series is not None and (not isinstance(series, Integral) or series < 0):
+        raise OptionError(f"series is {series!r:.100}; it is how many to keep, 0 or more, or None for as many as fit.")
+    if models is not None and (isinstance(models, str) or not isinstance(models, Sequence) or not models):
         raise OptionError(f"models is {models!r}; it is a list of names of the run's models, or None for all.")
 
 

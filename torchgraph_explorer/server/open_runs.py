@@ -14,8 +14,9 @@ from typing import Protocol
 
 from torchgraph_explorer.errors import NotFoundError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule
+from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.record.cells.reading import CellCache
-from torchgraph_explorer.record.discovery import RunInfo, list_runs
+from torchgraph_explorer.record.discovery import OF_RUNS, RunInfo, list_runs
 from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
@@ -111,7 +112,7 @@ class Runs:
 
         All its runs share `bins`, and `cells` for their x-rays. They are also judged by the user's own `rules`.
         """
-        self.logdir, self._rules = os.fspath(logdir), rules
+        self.logdir, self._rules = checked_path(logdir, OF_RUNS), rules
         self._bins = bins if bins is not None else BinCache()
         self._cells = cells if cells is not None else CellCache()
         self._turn, self._comparisons = threading.Lock(), Comparisons()

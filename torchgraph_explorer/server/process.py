@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Integral
 from types import FrameType
 
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
@@ -99,6 +100,8 @@ def listen_with(served: App, *, host: str, port: int, changes: bool = False) -> 
     Raises:
         OptionError: See `listen`.
     """
+    if not isinstance(host, str):
+        raise OptionError(f"host={host!r:.100} is not an address. Pass one of this machine, such as '127.0.0.1'.")
     host = host.strip("[]").lower() or EVERY_ADDRESS[0]
     sock = _bind(host, port)
     taken = sock.getsockname()[1]
@@ -138,8 +141,10 @@ def _own_address() -> str:
 
 def _bind(host: str, port: int) -> socket.socket:
     """A socket that listens on `port`, or on the next free one."""
-    if not 0 <= port <= LAST_PORT:
-        raise OptionError(f"port={port} is not a port. Choose one from 1 to {LAST_PORT}, or 0 for any free port.")
+    if not isinstance(port, Integral) or not 0 <= port <= LAST_PORT:
+        raise OptionError(
+            f"port={port!r:.100} is not a port. Choose one from 1 to {LAST_PORT}, or 0 for any free port."
+        )
     last = min(port + PORTS_TRIED - 1, LAST_PORT) if port else 0
     for candidate in range(port, last + 1):
         sock = _listening(host, candidate)

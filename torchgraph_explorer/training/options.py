@@ -39,6 +39,9 @@ COMPILED = ("eager", "inline")
 MOST_BINS = 1 << 16
 """The largest `bins`: more rows than any screen has."""
 
+MOST_SAMPLED = 1 << 48
+"""The largest `sample_n`: no memory has more elements."""
+
 LAST_PORT = (1 << 16) - 1
 """The largest `port`."""
 
@@ -187,7 +190,7 @@ def check(model: object, settings: Settings) -> None:
     schedule(settings.log_freq)
     _check_whole("bins", settings.bins, of="rows", most=MOST_BINS)
     if settings.sample_n is not None:
-        _check_whole("sample_n", settings.sample_n, of="elements")
+        _check_whole("sample_n", settings.sample_n, of="elements", most=MOST_SAMPLED, otherwise=", or None for all")
     if not _is_share(settings.reject_outlier_proportion):
         raise OptionError(
             f"reject_outlier_proportion={settings.reject_outlier_proportion!r} is not a share. "
@@ -211,7 +214,8 @@ def check(model: object, settings: Settings) -> None:
     _check_selection(model, settings)
     if settings.optimizer is not None and not isinstance(settings.optimizer, Optimizer):
         raise OptionError(
-            f"optimizer={settings.optimizer!r} is not an optimizer. Pass the torch.optim.Optimizer that trains."
+            f"optimizer={settings.optimizer!r:.100} is not an optimizer. Pass the torch.optim.Optimizer that trains. "
+            f"If there are several, pass one of them: the updates of all are recorded."
         )
     if settings.scaler is not None and not hasattr(settings.scaler, "get_scale"):
         raise OptionError(f"scaler={settings.scaler!r} is not a GradScaler. Pass the torch.amp.GradScaler in use.")
@@ -261,15 +265,16 @@ def _is_share(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
 
 
-def _check_whole(option: str, value: object, *, of: str, most: int | None = None) -> None:
-    if not _is_whole(value) or not 1 <= int(value) <= (most or int(value)):  # type: ignore[call-overload]
-        allowed = f"from 1 to {most}" if most else "from 1 on, or None for all"
-        raise OptionError(f"{option}={value!r} is not a number of {of}. Pass a whole number {allowed}.")
+def _check_whole(option: str, value: object, *, of: str, most: int, otherwise: str = "") -> None:
+    if not _is_whole(value) or not 1 <= int(value) <= most:  # type: ignore[call-overload]
+        raise OptionError(
+            f"{option}={value!r} is not a number of {of}. Pass a whole number from 1 to {most}{otherwise}."
+        )
 
 
 def _check_time_log(time_log: object) -> None:
     match time_log:
-        case (str(), read) if callable(read):
+        case (str(name), read) if name and callable(read):
             return
     raise OptionError(
         f"time_log={time_log!r} is not a time axis. Pass its name and a function of the model and the step: "

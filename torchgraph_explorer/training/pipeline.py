@@ -339,9 +339,10 @@ class Pipeline:
         what = f"module {module!r} is" if module else "the whole model is"
         if module == OPTIMIZER:
             what = "the optimizer's updates are"
+        # An OptionError is of what the user passed, and says so.
+        why = str(fault) if isinstance(fault, OptionError) else f"capturing it failed ({reason(fault)})"
         self._writer.note(
-            f"{self._name}: {what} no longer recorded, since capturing it failed "
-            f"({reason(fault)}). Training goes on as it would without watch()."
+            f"{self._name}: {what} no longer recorded, since {why}. Training goes on as it would without watch()."
         )
 
     def note(self, sentence: str) -> None:

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from torchgraph_explorer.errors import OptionError
+from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.printable import printable
 
 LONGEST_NAME = 255
@@ -21,16 +22,17 @@ LONGEST_NAME = 255
 
 
 def check_logdir(logdir: object) -> str:
-    """`logdir` as a path or URL. What no file system can encode in it is escaped.
+    """`logdir` as a path or URL, with the home folder for `~`. What no file system can encode in it is escaped.
 
     Raises:
         OptionError: It is no path.
     """
-    path = os.fspath(logdir) if isinstance(logdir, (str, os.PathLike)) else None
-    if not isinstance(path, str) or "\0" in path:
+    try:
+        path = checked_path(logdir, "")
+    except OptionError:
         raise OptionError(
             f"logdir={logdir!r} is not a folder for runs. Pass a path as a str or Path, or a URL as a str."
-        )
+        ) from None
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

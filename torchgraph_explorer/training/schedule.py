@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import TypeAlias
 
+from torchgraph_explorer.console import reason
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.per_label import PerLabel
 
@@ -26,7 +28,7 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     if isinstance(log_freq, PerLabel):
         return every(1)  # the labels select, see `Pipeline`
     if callable(log_freq):
-        return log_freq
+        return partial(_chosen, log_freq)
     if log_freq == "log":
         return ever_sparser
     if (steps := _whole(log_freq)) is not None and steps >= 1:
@@ -35,6 +37,21 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
         f"log_freq={log_freq!r} does not say which steps to log. "
         f"Pass a whole number of steps, 1 or more, 'log', a PerLabel, or a function from a step to True or False."
     )
+
+
+def _chosen(choose: Schedule, step: int) -> bool:
+    """Whether the user's function `choose` logs a step.
+
+    Raises:
+        OptionError: It fails.
+    """
+    try:
+        return choose(step)
+    except Exception as fault:
+        raise OptionError(
+            f"log_freq= failed at step {step} ({reason(fault)}). The function gets the number of a step, and returns "
+            f"True if that is to be logged"
+        ) from fault
 
 
 def _whole(log_freq: object) -> int | None:

@@ -248,9 +248,9 @@ def _name(model: nn.Module, name: object, *, rank: Rank | None) -> str:
     """The model's name in the run; with `rank`, that of one rank.
 
     Raises:
-        OptionError: `name` is not a str.
+        OptionError: `name` is not a str, or empty.
     """
-    if name is not None and not isinstance(name, str):
+    if name is not None and not (isinstance(name, str) and name):
         raise OptionError(
             f"name={name!r} is not a name for a model. Pass a str, or leave name= out to use the model's class."
         )

@@ -40,15 +40,15 @@ def checked_label(label: object, call: str = "label(", example: str = "label('05
     )
 
 
-def checked_reason(what: str, reason: object) -> str:
-    """`reason`, cut to a length that can be recorded.
+def checked_reason(what: str, reason: object, *, example: str = "loss above 3") -> str:
+    """`reason`, which the method `what` was given, cut to a length that can be recorded.
 
     Raises:
         OptionError: It is no text.
     """
     if isinstance(reason, str) and reason.strip():
         return reason[:LONGEST]
-    raise OptionError(f"watcher.{what}({reason!r:.80}) is not a str. Pass one: {what}('loss above 3').")
+    raise OptionError(f"watcher.{what}({reason!r:.80}) is not a str. Pass one: {what}({example!r}).")
 
 
 def checked_categories(categories: Any) -> tuple[str, ...]:

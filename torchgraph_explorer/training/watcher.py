@@ -278,7 +278,7 @@ class Watcher:
             OptionError: The name is not a str.
         """
         if not torch.compiler.is_compiling() and self._records():
-            checked = checked_reason("gradients", loss)
+            checked = checked_reason("gradients", loss, example="content loss")
             self._tell(lambda one: one.gradients(checked), "gradients are not kept under their name")
 
     @interrupts.guarded

@@ -47,9 +47,9 @@ def explain(kind: str) -> Explanation:
         dead-units: A ReLU, or many of its units, give only zeros.
         ...
     """
-    name = "-".join(kind.lower().replace("_", " ").split())
+    name = "-".join(str(kind).lower().replace("_", " ").split())
     if name not in explanations():
-        raise NotFoundError(_missing(kind, name))
+        raise NotFoundError(_missing(str(kind), name))
     return explanations()[name]
 
 
