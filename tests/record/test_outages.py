@@ -343,6 +343,23 @@ def test_a_folder_that_is_gone_is_said_once_and_made_again_with_all_that_is_need
     assert "The steps before 3 are missing" in model.finished.notes[0]
 
 
+def test_a_run_in_whose_place_a_file_is_put_is_said_to_be_lost(
+    tmp_path: Path, clock: Clock, recwarn: pytest.WarningsRecorder
+) -> None:
+    run = tmp_path / "run"
+    writer = begun(str(run))
+    delete_folder(run)
+    run.write_bytes(b"")
+    writer.write(frame(1))
+    assert len(said(recwarn)) == 2
+    run.unlink()
+    clock.now += 5
+    for record in (frame(2), Finished(9.0)):
+        writer.write(record)
+    writer.close()
+    assert steps(str(run)) == [1, 2]
+
+
 def test_a_run_that_was_moved_away_is_complete_where_it_is_now(tmp_path: Path) -> None:
     writer = begun(str(tmp_path / "run"))
     moved(tmp_path / "run")

@@ -131,9 +131,12 @@ class LocalSegments:
         """Whether the file is no longer where it was created, or no longer has a name."""
         try:
             self._path.stat()
-            return self._has_links and os.fstat(file.fileno()).st_nlink == 0
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return True
+        except OSError:
+            """The path does not show it; the open file may."""
+        try:
+            return self._has_links and os.fstat(file.fileno()).st_nlink == 0
         except OSError:  # unknown; the next write will show
             return False
 
