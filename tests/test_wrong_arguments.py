@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchgraph_explorer import explain, explore, export_page, list_runs, open_run, spread, watch
+from torchgraph_explorer import attach, explain, explore, export_page, list_runs, open_run, spread, watch
 from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphWarning
 from torchgraph_explorer.paths import checked_path
 
@@ -55,6 +55,11 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda _: explore(nn.Linear(2, 1), torch.ones(1, 2), loss="mse"),  # type: ignore[arg-type]
         "loss='mse' is not a function",
     ),
+    "attached in the wrong order": (
+        lambda _: attach(nn.Linear(2, 1), torch.ones(2), "sum"),  # type: ignore[arg-type]
+        r"attach\(\) was given Tensor as the module\. Inside forward, call attach\(",
+    ),
+    "attached without a name": (lambda _: attach(torch.ones(2), nn.Linear(2, 1), ""), r"attach\(\) needs a name"),
     "a page at a number": (lambda _: _page(host=5), "host=5 is not an address. Pass one of this machine"),
     "a page at a named port": (lambda _: _page(port="http"), "port='http' is not a port. Choose one from 1 to 65535"),
     "a page beside a number": (lambda _: _page(logdir=5), "5 is not a path. Pass the folder of runs"),

@@ -50,7 +50,7 @@ def attach(
         `tensor` itself. If nothing is watched, or this step is not logged, nothing else happens.
 
     Raises:
-        OptionError: The name is missing, or `kind` is not one of these.
+        OptionError: The name is missing or empty, `module` is no module, or `kind` is not one of these.
 
     Example:
         >>> class Block(nn.Module):
@@ -60,7 +60,12 @@ def attach(
         tensor([1., 1.])
     """
     module = parent if module is None else module
-    if name is None:
+    if module is not None and not isinstance(module, nn.Module):
+        raise OptionError(
+            f"attach() was given {type(module).__name__} as the module. Inside forward, call "
+            f"attach(tensor, self, 'name')."
+        )
+    if name is None or name == "":
         raise OptionError(
             "attach() needs a name. Inside forward, call attach(tensor, self, 'name'); in the training loop, "
             "call attach(tensor, name='name')."
