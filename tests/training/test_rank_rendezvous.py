@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +52,19 @@ def said(ranks: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
     for one in ranks:
         one.communicate()
     return lines
+
+
+def test_what_ranks_told_each_other_is_removed_where_no_thread_starts_at_exit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")  # as Python 3.12 says
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    file = tmp_path / "told.json"
+    file.touch()
+    rank_rendezvous._remove(file)
+    assert not file.exists()
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from typing import TypeAlias
 from torchgraph_explorer import timeouts
 from torchgraph_explorer.console import reason, warn
 from torchgraph_explorer.temp_folder import own_folder
-from torchgraph_explorer.timeouts import NoAnswerError, in_time
+from torchgraph_explorer.timeouts import NoAnswerError, NoThreadError, in_time
 from torchgraph_explorer.training.at_exit import at_exit
 
 RunLocation: TypeAlias = "tuple[str, str]"
@@ -94,9 +94,13 @@ def _publish(file: Path, choose: Callable[[], RunLocation]) -> RunLocation:
 
 
 def _remove(file: Path) -> None:
-    """Remove the file, at exit. The temporary folder is waited for as a store is."""
+    """Remove the file, at exit. The temporary folder is waited for as a store is, if a thread can still be started."""
+    remove = partial(file.unlink, missing_ok=True)
     with suppress(OSError, NoAnswerError):
-        in_time(partial(file.unlink, missing_ok=True), seconds=timeouts.SECONDS)
+        try:
+            in_time(remove, seconds=timeouts.SECONDS)
+        except NoThreadError:  # Python 3.12 starts none at exit
+            remove()
 
 
 def _read(file: Path, *, seconds: float) -> RunLocation | None:
