@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.findings.records import chain, module, recorded, weight
 from tests.findings.trainings import trained
 from torchgraph_explorer.finding import Finding
+from torchgraph_explorer.schema import TrainingFacts
 
 SAMPLES = torch.randn(256, 20, 2, generator=torch.Generator().manual_seed(1))
 NUMBERS = SAMPLES[:, -3:].sum((1, 2))[:, None]
@@ -79,3 +81,25 @@ def test_the_order_of_what_a_recurrent_layer_is_given(  # a case
 
     found = trained(tmp_path, LSTM(layer(), arrange, last), step, steps=8)
     assert kinds(found) & {"batch-as-sequence", "view-for-transpose"} == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("limit", "expected"), [pytest.param(1.0, False, id="clipped"), pytest.param(None, True, id="not clipped")]
+)
+def test_peaks_of_the_gradient_that_are_clipped_are_not_told(
+    limit: float | None, *, expected: bool, tmp_path: Path
+) -> None:
+    norms = [1.0 if step % 3 else 5000.0 for step in range(60)]
+    facts = [
+        # At every fifth step, the norms were not known.
+        TrainingFacts(gradient_norm=norm, clipped_norm=min(norm, limit or norm)) if step % 5 else TrainingFacts()
+        for step, norm in enumerate(norms)
+    ]
+    norms[0] = 1.0
+    frames = [
+        {("fc", "param", "weight", "value"): [1.0 + step / 100, 2.0], ("fc", "param", "weight", "grad"): [norm, 0.0]}
+        for step, norm in enumerate(norms)
+    ]
+    model = recorded(tmp_path, chain(module("fc", "Linear", weight(2, 2))), frames, training=facts)
+    assert ("exploding-gradient" in kinds(model.findings())) == expected

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.learning import is_lowest_below_zero, learns
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.precision import underflow
@@ -47,6 +48,9 @@ NEAR_LIMIT = 0.75
 LEAST_TO_EXTRAPOLATE = 4
 """Fewest recorded steps whose largest magnitudes are extrapolated."""
 
+CLIPPED = 0.99
+"""Largest share of its norm that is left of a gradient that was clipped; the rest is rounding."""
+
 _CLIP = "Lower the learning rate, warm it up, or clip the gradient's norm (`torch.nn.utils.clip_grad_norm_`)."
 
 _NARROW = "Compute this module in float32 or bfloat16, normalise its input, or clip the gradient."
@@ -63,7 +67,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     stuck = moved_and_stuck(evidence)[1]  # nobody sets their gradients to zero, so these add up
     grads = [grad for grad in evidence.of_kind("grad", "param") if evidence.series[grad].module not in stuck]
     params = [param for param in evidence.of_kind("value", "param") if _has_gradient(evidence, param)]
-    total, weights = _norm(evidence, grads), _norm(evidence, params)
+    total, weights = _after_clipping(evidence, _norm(evidence, grads)), _norm(evidence, params)
     rows = np.flatnonzero(total > 0)
     if len(rows) < (1 if evidence.ends_bad else LEAST_ROWS) or is_lowest_below_zero(evidence):
         return
@@ -89,6 +93,24 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
         f"and {total[worst] / held:.3g} times the norm of the weights.",
         advice=_CLIP,
     )
+
+
+def _after_clipping(evidence: Evidence, total: Floats) -> Floats:
+    """What clipping leaves of the norms `total` of the gradient, `[steps]`.
+
+    What it takes away does no harm, and whoever clips has done what would be advised. Where it is not known what was
+    left, it is at most what is elsewhere.
+    """
+    known = rows_with(evidence, lambda facts: bool(facts.gradient_norm) and facts.clipped_norm is not None)
+    norms = [(one.gradient_norm or 1.0, one.clipped_norm or 0.0) for one in (facts_at(evidence, row) for row in known)]
+    shares = np.array([min(1.0, after / before) for before, after in norms])
+    left = total.copy()
+    left[known] *= shares
+    clipped = np.array(known)[shares < CLIPPED] if known else np.array(known)
+    if len(clipped):
+        others = np.setdiff1d(np.arange(len(total)), known)
+        left[others] = np.minimum(total[others], left[clipped].max())
+    return left
 
 
 def _least_before(total: Floats, early: Rows) -> Floats:
