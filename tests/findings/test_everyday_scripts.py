@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from torch.nn import functional as F
 
 from tests.findings.records import chain, module, recorded, weight
 from tests.findings.trainings import trained
+from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.schema import TrainingFacts
 
@@ -81,6 +84,79 @@ def test_the_order_of_what_a_recurrent_layer_is_given(  # a case
 
     found = trained(tmp_path, LSTM(layer(), arrange, last), step, steps=8)
     assert kinds(found) & {"batch-as-sequence", "view-for-transpose"} == expected
+
+
+def network(inputs: int = 8) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def averaged(decay: float) -> Callable[[nn.Module, nn.Module, int], None]:
+    """Keeps an average in the second model, and copies it back into the first."""
+
+    def after(model: nn.Module, average: nn.Module, _: int) -> None:
+        with torch.no_grad():
+            for one, mean in zip(model.parameters(), average.parameters(), strict=True):
+                mean.lerp_(one, 1 - decay)
+        model.load_state_dict(average.state_dict())
+
+    return after
+
+
+def looked_ahead(model: nn.Module, slow: nn.Module, number: int) -> None:
+    """Goes half of the way of every five steps, as Lookahead does."""
+    if number % 5 == 4:
+        averaged(0.5)(model, slow, number)
+
+
+def outer(model: nn.Module, start: nn.Module, number: int) -> None:
+    """A tenth of the way of every four steps, as Reptile goes."""
+    if number % 4 == 3:
+        averaged(0.9)(model, start, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        pytest.param(averaged(0.999), True, id="an average is copied back"),
+        pytest.param(
+            lambda model, kept, _: model.load_state_dict(kept.state_dict()), True, id="what was kept is loaded"
+        ),
+        pytest.param(lambda model, kept, _: kept.load_state_dict(model.state_dict()), False, id="it is kept"),
+        pytest.param(looked_ahead, False, id="half of every fifth step is taken back"),
+        pytest.param(outer, False, id="nine tenths of every fourth step are taken back"),
+    ],
+)
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.SGD], ids=["Adam", "SGD"])
+@pytest.mark.parametrize("every", [1, 3])
+def test_updates_that_something_takes_back_are_told(  # a case
+    after: Callable[[nn.Module, nn.Module, int], Any], optimizer: Any, every: int, *, expected: bool, tmp_path: Path
+) -> None:
+    model = network()
+    other, steps = deepcopy(model), optimizer(model.parameters(), lr=0.01)
+    samples = torch.randn(300, 8)
+    with watch(model, log_freq=every, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for number in range(60):
+            at = torch.randint(len(samples), (32,))
+            steps.zero_grad()
+            F.cross_entropy(model(samples[at]), samples[at, :3].argmax(1)).backward()
+            steps.step()
+            after(model, other, number)
+    assert ("update-undone" in kinds(open_run(str(tmp_path / "run")).model().findings())) == expected
+
+
+@pytest.mark.slow
+def test_updates_of_few_embeddings_are_not_told_as_taken_back(tmp_path: Path) -> None:
+    """The largest element of the table is in a row that no step changes."""
+    table = nn.Embedding(500, 4)
+    with torch.no_grad():
+        table.weight[-2:] = torch.tensor([[9.0], [-9.0]])
+
+    def step(model: nn.Module, number: int) -> Tensor:
+        words = torch.arange(8) + number
+        return F.mse_loss(model(words).sum(1), (words % 3).float())
+
+    assert "update-undone" not in kinds(trained(tmp_path, table, step, steps=20))
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ from torchgraph_explorer.findings.rules import (
     states,
     targets,
     tokens,
+    undone,
     units,
     updates,
 )
@@ -259,6 +260,9 @@ THRESHOLDS = [
     ("targets-out-of-range", generated.BEYOND, "5 %"),
     ("normalised-over-batch", standardised.EXACT, "0.2 %"),
     ("optimizer-recreated", recreated.OFTEN, "0.75"),
+    ("update-undone", undone.OFTEN, "90 %"),
+    ("update-undone", undone.LEFT, "10 %"),
+    ("update-undone", undone.READABLE, "10⁻⁵"),
     ("loss-not-falling", loss.LEAST_VALUES, "40 values"),
     ("loss-not-falling", loss.FELL, "5 %"),
     ("loss-not-falling", loss.MAY_HAVE_FALLEN, "10 %"),

@@ -39,7 +39,8 @@ def kinds(
     for step in range(COUNT):
         values: dict[Any, Any] = {
             ("fc1", "output", "output", "value"): NORMAL * output(step),
-            ("fc1", "param", "weight", "value"): NORMAL * (0.3 + step / 1000),
+            ("fc1", "param", "weight", "value"): NORMAL
+            * (0.3 + step / 1000 + 0.3 * min(ratio(step), 1.0) * (step % 2)),
             ("fc1", "param", "weight", "grad"): NORMAL * gradient(step),
             ("fc1", "param", "weight", "update_ratio"): [ratio(step)],
         }

@@ -27,6 +27,7 @@ _SETUP = (
     "normalised-alone",
     "optimizer-recreated",
     "updated-twice",
+    "update-undone",
     "logits-before-nll",
     "targets-out-of-range",
     "targets-broadcast",

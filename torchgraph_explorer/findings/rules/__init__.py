@@ -59,6 +59,7 @@ from torchgraph_explorer.findings.rules.targets import logits_before_nll, target
 from torchgraph_explorer.findings.rules.ties import broken_tie, teacher_trained
 from torchgraph_explorer.findings.rules.tokens import answers_in_inputs, future_visible, padding_in_loss, shifted_twice
 from torchgraph_explorer.findings.rules.twice import updated_twice
+from torchgraph_explorer.findings.rules.undone import update_undone
 from torchgraph_explorer.findings.rules.units import (
     constant_output,
     dropout_extreme,
@@ -147,6 +148,7 @@ RULES: dict[str, Rule] = {
     "betas-swapped": betas_swapped,
     "optimizer-recreated": optimizer_recreated,
     "updated-twice": updated_twice,
+    "update-undone": update_undone,
     "weights-redrawn": weights_redrawn,
     "missing-nonlinearity": missing_nonlinearity,
     "broken-tie": broken_tie,
