@@ -72,6 +72,9 @@ def second(states: Tensor) -> Tensor:
     [
         pytest.param(lambda: nn.LSTM(2, 16, batch_first=True), Tensor.clone, first, set(), id="a model called LSTM"),
         pytest.param(lambda: nn.LSTM(2, 16), lambda x: x.transpose(0, 1), second, set(), id="places first"),
+        pytest.param(
+            lambda: nn.LSTM(2, 16), lambda x: x.reshape(20, -1, 2), second, {"view-for-transpose"}, id="by a view"
+        ),
         pytest.param(lambda: nn.LSTM(2, 16), Tensor.clone, first, {"batch-as-sequence"}, id="samples for places"),
         pytest.param(lambda: Derived(2, 16), Tensor.clone, first, {"batch-as-sequence"}, id="in a derived layer"),
     ],
@@ -84,6 +87,60 @@ def test_the_order_of_what_a_recurrent_layer_is_given(  # a case
 
     found = trained(tmp_path, LSTM(layer(), arrange, last), step, steps=8)
     assert kinds(found) & {"batch-as-sequence", "view-for-transpose"} == expected
+
+
+class Rows(nn.Module):
+    """Sums rows that a view has grouped, each `[samples, places, features]`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fed, self.out = nn.Linear(2, 8), nn.Linear(8, 1)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        grouped = self.fed(samples).reshape(samples.shape[1], len(samples), 8)
+        result: Tensor = self.out(grouped.tanh().sum(1))
+        return result
+
+
+@pytest.mark.slow
+def test_a_view_that_groups_samples_by_their_number_is_not_told(tmp_path: Path) -> None:
+    def step(model: nn.Module, number: int) -> Tensor:
+        return (model(SAMPLES[batch(number), :16]) - NUMBERS[:16]).square().mean()
+
+    assert "view-for-transpose" not in kinds(trained(tmp_path, Rows(), step, steps=6))
+
+
+class Tagger(nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.words, self.out = nn.Embedding(30, 8), nn.Linear(8, classes)
+
+    def forward(self, words: Tensor) -> Tensor:
+        result: Tensor = self.out(self.words(words))
+        return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        pytest.param(lambda out, tags: F.cross_entropy(out.view(len(out), 7, 12), tags), True, id="view"),
+        pytest.param(lambda out, tags: F.cross_entropy(out.transpose(1, 2), tags), False, id="transpose"),
+        pytest.param(lambda out, tags: F.cross_entropy(out.flatten(0, 1), tags.flatten()), False, id="flat"),
+        pytest.param(lambda out, tags: F.mse_loss(out, F.one_hot(tags, 7).float()), False, id="squared error"),
+        pytest.param(lambda out, _: out.logsumexp((1, 2)).mean() - out.mean(), False, id="over all of a sample"),
+    ],
+)
+def test_a_view_of_the_logits_of_places_in_the_loss_is_told(
+    measure: Callable[[Tensor, Tensor], Tensor], *, expected: bool, tmp_path: Path
+) -> None:
+    words = torch.randint(30, (64, 12))
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(words), (16,))
+        return measure(model(words[at]), words[at] % 7)
+
+    assert ("view-for-transpose" in kinds(trained(tmp_path, Tagger(7), step, steps=6))) == expected
 
 
 def network(inputs: int = 8) -> nn.Sequential:

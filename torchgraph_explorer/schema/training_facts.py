@@ -108,7 +108,8 @@ class Operation:
     - `shared`: the targets of the samples are near each other. `numbers`: the largest difference between the targets of
       two samples, over that between the outputs; the mean of the targets.
     - `cancelling`: gradients sum to zero over some dimensions. `numbers`, for the second and the last dimension: the
-      largest sum of gradients over it, over the largest gradient; its size.
+      largest sum of gradients over it, over the largest gradient; its size. Of three dimensions, also the largest such
+      sum over the second one of a view that swaps the sizes of the last two.
     - `flat`: the rows of the output's gradient sum to zero. `numbers`: the largest sum, over the largest gradient.
     - `over`: gradients of a softmax over the samples. `numbers`: their largest distance from its, times the samples.
     - `divergence`: the loss is a divergence of targets from the output. `numbers`: its value and the smallest target,

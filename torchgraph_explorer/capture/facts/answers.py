@@ -365,11 +365,17 @@ def _shared(values: Tensor, targets: Tensor) -> list[Tensor]:
 
 
 def _sums(gradient: Tensor) -> list[Tensor]:
-    """For the second dimension and the last one, the largest sum over it, over the largest element; and its size."""
+    """For the second dimension and the last one, the largest sum over it, over the largest element; and its size.
+
+    Of three dimensions, also the largest sum over the second one of a view that swaps the sizes of the last two.
+    """
     largest, found = gradient.abs().max().clamp(min=TINY), []
     for dimension in (1, -1):
         size = torch.tensor(float(gradient.shape[dimension]), device=gradient.device)
         found += [gradient.sum(dimension).abs().max() / largest, size]
+    if gradient.dim() == 3:
+        samples, length, classes = gradient.shape
+        found.append(gradient.reshape(samples, classes, length).sum(1).abs().max() / largest)
     return found
 
 

@@ -26,9 +26,14 @@ CANCELS, DOES_NOT_CANCEL = 1e-4, 1e-2
 the largest gradient."""
 
 
+OF_VIEW = 4
+"""Where the numbers of an `Operation` of the kind `cancelling` have the sums over the second dimension of a view."""
+
+
 def view_for_transpose(evidence: Evidence) -> Iterator[Finding]:
     """A view gives a tensor the sizes that a transpose would, but keeps the order of its elements."""
     yield from _in_loss(evidence)
+    yield from _of_places_in_loss(evidence)
     samples = _samples(evidence)
     reported: set[str] = set()
     views = [*operations(evidence, "view")]
@@ -89,6 +94,32 @@ def _in_loss(evidence: Evidence) -> Iterator[Finding]:
         "of one class, as the gradients show, and not the classes of one place.",
         advice="Use `output.permute(0, 2, 3, 1).reshape(-1, classes)`, or hand `[n, classes, h, w]` to "
         "`cross_entropy` as it is.",
+    )
+
+
+def _of_places_in_loss(evidence: Evidence) -> Iterator[Finding]:
+    """Report a loss that takes `[samples, length, classes]` for `[samples, classes, length]` with a view.
+
+    The gradients then sum to zero over the second dimension of such a view, and not over the classes.
+    """
+    seen = [(row, numbers) for row, numbers in numbers_of(evidence, "cancelling") if len(numbers) > OF_VIEW]
+    if len(seen) < LEAST_ROWS or any(numbers[1] == numbers[3] for _, numbers in seen):
+        return
+    if any(numbers[OF_VIEW] > CANCELS or min(numbers[0], numbers[2]) < DOES_NOT_CANCEL for _, numbers in seen):
+        return
+    _, numbers = seen[0]
+    length, classes = (int(numbers[at]) for at in (1, 3))
+    yield finding(
+        evidence,
+        "view-for-transpose",
+        "warning",
+        at="",
+        rows=[row for row, _ in seen],
+        numbers={"classes": classes, "length": length},
+        text=f"The loss takes the model's output `[n, {length}, {classes}]` for `[n, {classes}, {length}]` with a "
+        "`view` or `reshape`. That keeps the order of the elements, so the gradients show a softmax over elements of "
+        "several places, and not over the classes of one place.",
+        advice="Use `output.transpose(1, 2)`, or `output.reshape(-1, classes)` with `targets.reshape(-1)`.",
     )
 
 
@@ -161,11 +192,18 @@ def _moves_many_channels(old: Sequence[int], new: Sequence[int]) -> bool:
 
 
 def _moves_samples(before: Sequence[int], after: Sequence[int], *, samples: int) -> bool:
-    """Whether a view makes the samples, which are the second dimension, the first one."""
+    """Whether a view makes the samples, which are the second dimension, the first one, or the other way round.
+
+    For the latter, there are three dimensions, and neither of the two sizes is a multiple of the other: samples may be
+    grouped, or parts of them joined, on purpose.
+    """
     old, new = ([size for size in sizes if size != 1] for sizes in (before, after))
     if len(old) < 3 or samples < 2:
         return False
-    return old[1] == samples == new[0] and old[0] % samples > 0
+    if old[1] == samples == new[0] and old[0] % samples > 0:
+        return True
+    is_swapped = len(old) == 3 and old[0] == samples == new[1] and new == [old[1], old[0], old[2]]
+    return is_swapped and old[0] % old[1] > 0 and old[1] % old[0] > 0
 
 
 def _many(size: int) -> bool:
