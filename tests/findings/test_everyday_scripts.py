@@ -216,6 +216,78 @@ def test_updates_of_few_embeddings_are_not_told_as_taken_back(tmp_path: Path) ->
     assert "update-undone" not in kinds(trained(tmp_path, table, step, steps=20))
 
 
+class Adversaries(nn.Module):
+    def __init__(self, *, with_sigmoid: bool) -> None:
+        super().__init__()
+        self.make = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))
+        ends = [nn.Sigmoid()] if with_sigmoid else []
+        self.judge = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 1), *ends)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_sigmoid", [True, False], ids=["probabilities", "logits"])
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        pytest.param(lambda p: torch.log(1 - p + 1e-8).mean(), True, id="flat where the judge is sure"),
+        pytest.param(lambda p: -torch.log(p + 1e-8).mean(), False, id="steep there"),
+    ],
+)
+def test_a_generator_whose_loss_is_flat_is_told(
+    measure: Change, *, with_sigmoid: bool, expected: bool, tmp_path: Path
+) -> None:
+    model = Adversaries(with_sigmoid=with_sigmoid)
+    makes = torch.optim.Adam(model.make.parameters(), 1e-4)
+    judges = torch.optim.Adam(model.judge.parameters(), 0.05)
+
+    def judged(samples: Tensor) -> Tensor:
+        given: Tensor = model.judge(samples)
+        return given if with_sigmoid else given.sigmoid()
+
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(160):
+            data, made = 3 + torch.randn(32, 8), model.make(torch.randn(32, 4))
+            judges.zero_grad()
+            (-torch.log(judged(data) + 1e-8) - torch.log(1 - judged(made.detach()) + 1e-8)).mean().backward()
+            judges.step()
+            makes.zero_grad()
+            measure(judged(made)).backward()
+            makes.step()
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert ([one.module for one in found if one.kind == "vanishing-gradient"] == ["make"]) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "measure", "expected"),
+    [
+        pytest.param([nn.Sigmoid()], F.binary_cross_entropy_with_logits, True, id="a sigmoid, and another in the loss"),
+        pytest.param([nn.Sigmoid()], F.binary_cross_entropy, False, id="a sigmoid"),
+        pytest.param([nn.Sigmoid()], F.mse_loss, False, id="a squared error"),
+        pytest.param([], F.binary_cross_entropy_with_logits, False, id="logits"),
+    ],
+)
+def test_a_discriminator_with_a_sigmoid_too_many_is_told(
+    ending: list[nn.Module], measure: Callable[[Tensor, Tensor], Tensor], *, expected: bool, tmp_path: Path
+) -> None:
+    model = Adversaries(with_sigmoid=False)
+    model.judge.extend(ending)
+    makes = torch.optim.Adam(model.make.parameters(), 1e-3)
+    judges = torch.optim.Adam(model.judge.parameters(), 1e-3)
+    one, none = torch.ones(32, 1), torch.zeros(32, 1)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(10):
+            data, made = 3 + torch.randn(32, 8), model.make(torch.randn(32, 4))
+            judges.zero_grad()
+            ((measure(model.judge(data), one) + measure(model.judge(made.detach()), none)) / 2).backward()
+            judges.step()
+            makes.zero_grad()
+            measure(model.judge(made), one).backward()
+            makes.step()
+    found = open_run(str(tmp_path / "run")).model().findings()
+    assert ([one.module for one in found if one.kind == "softmax-before-loss"] == ["judge"]) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "expected"), [pytest.param(1.0, False, id="clipped"), pytest.param(None, True, id="not clipped")]

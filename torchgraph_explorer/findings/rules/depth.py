@@ -15,6 +15,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.rules.judges import flat_for_generator
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.findings.rules.ties import sharing_embeddings
 from torchgraph_explorer.schema import Series
@@ -70,7 +71,11 @@ class _Layer(NamedTuple):
 
 
 def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
-    """The first layers get far less gradient than later ones, relative to their weights, at most steps."""
+    """The first layers get far less gradient than later ones, relative to their weights, at most steps.
+
+    Or a generator gets far less than at first.
+    """
+    yield from flat_for_generator(evidence)
     layers = _not_before_zeros(evidence, sorted(_layers(evidence)))
     if len(layers) < LEAST_LAYERS:
         return

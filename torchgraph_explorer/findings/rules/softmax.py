@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.rules.activations import before_cross_entropy,
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, SIGMOID_OF_0, SIGMOID_OF_1, SLACK, parts
 from torchgraph_explorer.findings.rules.dimensions import softmax_for_several
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.judge_sigmoids import sigmoid_of_judge_twice
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
@@ -51,6 +52,7 @@ OFTEN = 0.75
 def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are probabilities, and the loss takes logits or logarithms, or has several right classes."""
     yield from softmax_for_several(evidence)
+    yield from sigmoid_of_judge_twice(evidence)
     for number, output in enumerate(trained_outputs(evidence)):
         series, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
