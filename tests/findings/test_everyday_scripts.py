@@ -216,6 +216,65 @@ def test_updates_of_few_embeddings_are_not_told_as_taken_back(tmp_path: Path) ->
     assert "update-undone" not in kinds(trained(tmp_path, table, step, steps=20))
 
 
+class Adapter(nn.Module):
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.layer = layer.requires_grad_(requires_grad=False)
+        self.a, self.b = (
+            nn.Parameter(torch.randn(2, layer.in_features)),
+            nn.Parameter(torch.zeros(layer.out_features, 2)),
+        )
+
+    def forward(self, samples: Tensor) -> Tensor:
+        result: Tensor = self.layer(samples) + samples @ self.a.T @ self.b.T
+        return result
+
+
+class Stateful(nn.Module):
+    """A recurrent layer that begins with a frozen state of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.state = nn.GRU(8, 8), nn.Parameter(torch.zeros(1, 8), requires_grad=False)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        result: Tensor = self.gru(samples[None], self.state.expand(1, len(samples), 8).contiguous())[0][0]
+        return result
+
+
+def frozen_adapter() -> nn.Module:
+    return Adapter(nn.Linear(8, 8)).requires_grad_(requires_grad=False)
+
+
+def closed_branch() -> nn.Module:
+    layer = nn.Linear(8, 8).requires_grad_(requires_grad=False)
+    nn.init.zeros_(layer.weight)
+    return layer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        pytest.param(frozen_adapter, True, id="a frozen adapter"),
+        pytest.param(closed_branch, True, id="a frozen layer of zeros"),
+        pytest.param(lambda: Adapter(nn.Linear(8, 8)), False, id="an adapter that is trained"),
+        pytest.param(Stateful, False, id="a state of zeros"),
+    ],
+)
+def test_frozen_matrices_of_zeros_are_told(make: Callable[[], nn.Module], *, expected: bool, tmp_path: Path) -> None:
+    model = nn.Sequential(make(), nn.Tanh(), nn.Linear(8, 3))
+    samples = torch.randn(300, 8)
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(samples), (32,))
+        return F.cross_entropy(model(samples[at]), samples[at, :3].argmax(1))
+
+    found = trained(tmp_path, model, step, steps=6)
+    told = [one for one in found if one.kind == "frozen-by-accident" and "zero and frozen" in one.text]
+    assert bool(told) == expected
+
+
 class Adversaries(nn.Module):
     def __init__(self, *, with_sigmoid: bool) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.frozen_zero import frozen_at_zero
 from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
 from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, listed, named, quoted
@@ -336,7 +337,9 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     """Matrices are frozen behind trained layers, and an optimizer has them, or they still have their initial values.
 
     Matrices before the trained layers are looked at, too, if they are part of a new head whose backbone is frozen.
+    Matrices of zeros are looked at wherever they are.
     """
+    yield from frozen_at_zero(evidence)
     rows = rows_with(evidence, lambda facts: facts.frozen_in_optimizer is not None)
     if len(rows) < LEAST_ROWS:
         return
