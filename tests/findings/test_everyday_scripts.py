@@ -7,6 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -347,6 +348,122 @@ def test_a_discriminator_with_a_sigmoid_too_many_is_told(
     assert ([one.module for one in found if one.kind == "softmax-before-loss"] == ["judge"]) == expected
 
 
+def hard(model: nn.Module, samples: Tensor) -> Tensor:
+    soft = model(samples).sigmoid()
+    return ((soft > 0.5).float() - 0 * soft).mean()
+
+
+def clamped(model: nn.Module, samples: Tensor) -> Tensor:
+    return (model(samples) + 50).clamp(0, 1).mean()
+
+
+def soft(model: nn.Module, samples: Tensor) -> Tensor:
+    mean: Tensor = model(samples).sigmoid().mean()
+    return mean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "expected"), [(hard, True), (clamped, True), (soft, False)])
+def test_gradients_of_zeros_at_all_that_the_model_gives_are_told(
+    loss: Callable[[nn.Module, Tensor], Tensor], *, expected: bool, tmp_path: Path
+) -> None:
+    samples = torch.randn(64, 8)
+    found = trained(tmp_path, network(), lambda model, _: loss(model, samples), steps=6)
+    told_of = {one.kind: one.causes for one in found if one.severity != "info"}
+    assert ("no-gradient" in told_of) == expected
+    assert not expected or told_of["update-too-small"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("measure", "labels", "expected"),
+    [
+        pytest.param(F.binary_cross_entropy_with_logits, (0.0, 255.0), True, id="a mask of bytes"),
+        pytest.param(F.binary_cross_entropy_with_logits, (-1.0, 1.0), True, id="-1 and 1"),
+        pytest.param(F.binary_cross_entropy_with_logits, (0.0, 1.0), False, id="0 and 1"),
+        pytest.param(F.binary_cross_entropy_with_logits, (0.1, 0.9), False, id="smoothed"),
+        pytest.param(F.mse_loss, (0.0, 255.0), False, id="a squared error"),
+        pytest.param(lambda out, y: F.relu(1 - out * y).mean(), (-1.0, 1.0), False, id="a hinge"),
+        pytest.param(lambda out, y: (out * y).mean(), (-1.0, 1.0), False, id="scores"),
+        pytest.param(F.soft_margin_loss, (-1.0, 1.0), False, id="a soft margin"),
+        pytest.param(lambda out, _: out.sum(), (0.0, 1.0), False, id="a sum"),
+        pytest.param(lambda out, y: F.relu(1 - out * y).sum(), (-1.0, 1.0), False, id="a sum of hinges"),
+    ],
+)
+def test_labels_of_pixels_that_are_not_between_0_and_1_are_told(
+    measure: Callable[[Tensor, Tensor], Tensor], labels: tuple[float, float], *, expected: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 1))
+    images = torch.randn(32, 1, 8, 8)
+    masks = torch.where(images > 0.5, labels[1], labels[0])
+
+    def step(model: nn.Module, number: int) -> Tensor:
+        at = (torch.arange(8) + 8 * number) % 32
+        return measure(model(images[at]), masks[at])
+
+    found = trained(tmp_path, model, step, steps=8, rate=1e-4, logs=False)
+    assert ("targets-out-of-range" in kinds(found)) == expected
+
+
+FLAT = 1 + 0.02 * np.random.default_rng(0).standard_normal(200)
+HIGH_AND_LOW = np.where(np.arange(40) % 3, 4.0, -3.0)
+
+
+def told(folder: Path, scalars: dict[str, Any], **more: Any) -> Sequence[Finding]:
+    """Of a run of one layer whose weights change by a tenth in each step."""
+    frames = [{("fc", "param", "weight", "value"): [1.0 + step / 10, 2.0]} for step in range(200)]
+    return recorded(folder, chain(module("fc", "Linear", weight(2, 2))), frames, scalars=scalars, **more).findings()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scalars", "expected"),
+    [
+        pytest.param({"triplet": FLAT}, True, id="the name of a loss function"),
+        pytest.param({"train/mse": FLAT}, True, id="one of the training"),
+        pytest.param({"val_mse": FLAT}, False, id="one of other data"),
+        pytest.param({"triplet": FLAT, "cost": FLAT}, False, id="two such names"),
+        pytest.param({"accuracy": FLAT}, False, id="no name of a loss"),
+        pytest.param({"loss": np.linspace(2, 0.1, 200), "mse": FLAT}, False, id="beside the loss"),
+    ],
+)
+def test_a_loss_by_another_name_is_looked_at(scalars: dict[str, Any], *, expected: bool, tmp_path: Path) -> None:
+    assert ("loss-not-falling" in kinds(told(tmp_path, scalars))) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scalars", "expected"),
+    [
+        pytest.param({"dice_loss": HIGH_AND_LOW}, True, id="beyond both bounds"),
+        pytest.param({"dice_loss": np.abs(HIGH_AND_LOW)}, False, id="beside a cross entropy"),
+        pytest.param({"dice_loss": -np.abs(HIGH_AND_LOW)}, False, id="a sum over classes with the other sign"),
+        pytest.param({"giou_loss": HIGH_AND_LOW}, False, id="another ratio"),
+        pytest.param({"val_dice": HIGH_AND_LOW}, False, id="of other data"),
+    ],
+)
+def test_a_ratio_that_probabilities_cannot_have_is_told(
+    scalars: dict[str, Any], *, expected: bool, tmp_path: Path
+) -> None:
+    assert ("logits-before-nll" in kinds(told(tmp_path, scalars))) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_linear_model_is_warned_of_if_it_does_not_learn(tmp_path: Path, *, learns: bool) -> None:
+    model = nn.Sequential(nn.Linear(2, 16), nn.Linear(16, 16), nn.Linear(16, 2))
+    samples = torch.randn(2000, 2)
+    labels = (samples.sum(1) > 0 if learns else samples.prod(1) > 0).long()
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(samples), (64,))
+        return F.cross_entropy(model(samples[at]), labels[at])
+
+    found = trained(tmp_path, model, step, steps=200)
+    [severity] = [one.severity for one in found if one.kind == "missing-nonlinearity"]
+    assert severity == ("info" if learns else "warning")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "expected"), [pytest.param(1.0, False, id="clipped"), pytest.param(None, True, id="not clipped")]
@@ -367,3 +484,28 @@ def test_peaks_of_the_gradient_that_are_clipped_are_not_told(
     ]
     model = recorded(tmp_path, chain(module("fc", "Linear", weight(2, 2))), frames, training=facts)
     assert ("exploding-gradient" in kinds(model.findings())) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lv", "logvar", "var"])
+@pytest.mark.parametrize("draw", ["sample", "rsample"])
+def test_latents_that_are_drawn_without_a_gradient_are_told(name: str, draw: str, tmp_path: Path) -> None:
+    class Coder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mu, self.out = nn.Linear(8, 4), nn.Linear(4, 8)
+            self.add_module(name, nn.Linear(8, 4))
+
+        def forward(self, samples: Tensor) -> tuple[Tensor, Any]:
+            drawn = torch.distributions.Normal(self.mu(samples), self.get_submodule(name)(samples).div(2).exp())
+            return self.out(getattr(drawn, draw)()), drawn
+
+    samples, prior = torch.randn(200, 8), torch.distributions.Normal(0.0, 1.0)
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        some = samples[torch.randint(len(samples), (32,))]
+        result, drawn = model(some)
+        return F.mse_loss(result, some) + torch.distributions.kl_divergence(drawn, prior).sum(1).mean()
+
+    found = trained(tmp_path, Coder(), step, steps=40)
+    assert ("mu" in [one.module for one in found if one.kind == "no-gradient"]) == (draw == "sample")

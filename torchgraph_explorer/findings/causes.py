@@ -119,6 +119,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "constant-output": (*_LARGE, "dead-units", "saturated-activation"),
     "update-too-small": (
         "zero-init",
+        "no-gradient",
         "bad-init-scale",
         "single-class",
         "gradients-cleared",

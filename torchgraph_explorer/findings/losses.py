@@ -22,6 +22,14 @@ WHOLE = frozenset(
 )
 """Words beside `loss` in the name of a whole loss, as opposed to one of several parts."""
 
+SYNONYMS = frozenset(
+    {
+        *("mse", "mae", "rmse", "huber", "bce", "ce", "nll", "xent", "crossentropy", "hinge", "triplet", "infonce"),
+        *("cost", "recon", "reconstruction"),
+    }
+)
+"""Words that a loss is called by instead of `loss`."""
+
 MOVING = frozenset(
     {
         *("reward", "rewards", "return", "returns", "episode", "episodes", "epsilon", "advantage", "policy", "td"),
@@ -30,6 +38,12 @@ MOVING = frozenset(
     }
 )
 """Words in the names of scalars of reinforcement learning and of adversaries, whose losses need not fall."""
+
+OVERLAPS = frozenset({"dice", "iou", "jaccard", "tversky"})
+"""Words in the names of ratios of the overlap of two sets to their sizes, which are between 0 and 1."""
+
+BESIDE_OVERLAPS = frozenset({"loss", "coef", "coefficient", "score", "soft"})
+"""Words that may stand beside them."""
 
 REWARDED = frozenset({"actor", "critic", "policy", "ppo", "dqn", "sac"})
 """Words in the names of networks that learn by rewards, and of their outermost parts."""
@@ -59,10 +73,14 @@ def the_loss(scalars: Mapping[str, Scalar]) -> Scalar | None:
     """The loss of the whole training; None if there is none, or only several parts of one.
 
     A scalar is a loss if `loss` is a word of its name, and no word of `HELD_OUT` is. Of several, those whose other
-    words are all in `WHOLE` come first, then the one with the fewest words, then the one with the most values.
+    words are all in `WHOLE` come first, then the one with the fewest words, then the one with the most values. If no
+    name has that word, it is the only scalar with the name of a loss function.
     """
     losses = {name: words for name in scalars if "loss" in (words := _words(name)) and not words & HELD_OUT}
     whole = [name for name, words in losses.items() if words - {"loss"} <= WHOLE]
+    if not losses:
+        called = [name for name in scalars if SYNONYMS & (words := _words(name)) and words <= SYNONYMS | WHOLE]
+        return scalars[called[0]] if len(called) == 1 else None
     if not whole:
         return scalars[next(iter(losses))] if len(losses) == 1 else None
     return scalars[min(whole, key=lambda name: (len(losses[name]), -len(scalars[name])))]
@@ -72,6 +90,12 @@ def divergences(scalars: Mapping[str, Scalar]) -> list[Scalar]:
     """The scalars that are divergences by their names, such as `kl` and `loss/kld`, and no estimates of them."""
     found = ((scalar, _words(name)) for name, scalar in scalars.items())
     return [scalar for scalar, words in found if words & DIVERGENCES and not words & ESTIMATES]
+
+
+def ratios_of_overlap(scalars: Mapping[str, Scalar]) -> list[Scalar]:
+    """The scalars that are called after a ratio of overlap, and after nothing that may have other values."""
+    found = ((scalar, _words(name)) for name, scalar in scalars.items())
+    return [scalar for scalar, words in found if words & OVERLAPS and words <= OVERLAPS | BESIDE_OVERLAPS | WHOLE]
 
 
 def need_not_fall(evidence: Evidence) -> bool:

@@ -34,8 +34,13 @@ LEAST_STEPS = 200
 _MEAN = re.compile(r"^(.*_)?(mu|mean)(_.*)?$")
 """Names of layers that give means. The layer beside one that gives spreads has the same name with one of `_SPREADS`."""
 
-_SPREADS = ("logvar", "log_var", "logsigma", "log_sigma", "logstd", "log_std")
-"""What the names of layers that give logarithms of variances or standard deviations have in place of `mu` or `mean`."""
+_SPREADS = (
+    *("logvar", "log_var", "logv", "lv", "ln_var", "lnvar", "logsigma", "log_sigma", "logstd", "log_std"),
+    *("var", "sigma"),
+)
+"""What the names of layers that give logarithms of variances or standard deviations have in place of `mu` or `mean`.
+Many give a logarithm the name of a variance. Where such outputs are 0 for all samples, they tell nothing, whatever they
+are."""
 
 
 class _Latents(NamedTuple):

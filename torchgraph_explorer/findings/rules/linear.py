@@ -13,6 +13,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.loss import loss_not_falling
 from torchgraph_explorer.findings.rules.rule import finding, named
 
 LEAST_LAYERS = 3
@@ -34,7 +35,7 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
     """Linear layers take each other's outputs as they are, although none is there to make the tensors smaller.
 
     That may be meant, as in a study of deep linear networks. With a dropout in between it is not: there it is a hidden
-    layer's, which has an activation.
+    layer's, which has an activation. Nor is it meant where such layers are all of a model that does not learn.
     """
     weighted = _weighted(evidence)
     for layers in _chains(evidence):
@@ -47,8 +48,10 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             else "convolution"
         )
         first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
-        severity: Severity = "warning" if _have_dropout(evidence, layers) else "info"
-        between = "nothing but dropout" if severity == "warning" else "nothing"
+        is_all = len(layers) == weighted and what == "linear layer"
+        fails = is_all and any(one.severity == "warning" for one in loss_not_falling(evidence))
+        severity: Severity = "warning" if fails or _have_dropout(evidence, layers) else "info"
+        between = "nothing but dropout" if _have_dropout(evidence, layers) else "nothing"
         yield finding(
             evidence,
             "missing-nonlinearity",
@@ -57,7 +60,8 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
             rows=range(len(evidence)),
             numbers={"layers": len(layers)},
             text=f"{len(layers)} {what}s, from {named(first)} to {named(last)}, follow each other with "
-            f"{between} in between: together they can do no more than one {what}.",
+            f"{between} in between: together they can do no more than one {what}."
+            f"{' They are the whole model, and it does not learn.' if fails else ''}",
             advice="Put an activation between them, such as ReLU or GELU. If there is one in `forward`, check that "
             "its result is used.",
         )

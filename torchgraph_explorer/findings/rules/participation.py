@@ -20,7 +20,8 @@ from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.only_penalised import only_penalised
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed, named
-from torchgraph_explorer.findings.rules.zero_gradients import matrices_by_zero_gradient
+from torchgraph_explorer.findings.rules.single_class import single_class
+from torchgraph_explorer.findings.rules.zero_gradients import matrices_by_zero_gradient, rows_of_zeros
 from torchgraph_explorer.schema import EXTENT, Extent, Series
 
 LEAST_UNCHANGED = 4
@@ -47,6 +48,19 @@ def no_gradient(evidence: Evidence) -> Iterator[Finding]:
             advice="Look for a `backward()` that is missing, or that comes after the `step()` it is for and before a "
             "`zero_grad()`; and for `.detach()`, `.item()`, `.data` or a new `torch.tensor(...)` between the model and "
             "the loss.",
+        )
+    if (zeros := rows_of_zeros(evidence)) is not None and not any(single_class(evidence)):
+        yield finding(
+            evidence,
+            "no-gradient",
+            "warning",
+            at="",
+            rows=zeros,
+            numbers={"steps": len(zeros)},
+            text=f"At all {len(zeros)} recorded steps, the gradients at the model's output and of all its parameters "
+            "are zero: the loss does not change with what the model answers.",
+            advice="Look between the model and the loss for a threshold, a comparison, a rounding, an `argmax` or "
+            "`sign`, for a `clamp` whose limits the outputs are beyond, and for a softmax over a single class.",
         )
     without = _without_gradient(evidence)
     chosen, left = _chosen(evidence, without), _left_by_library(evidence, without.keys())

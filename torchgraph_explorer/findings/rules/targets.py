@@ -17,6 +17,8 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.activations import NEAR_BOUND
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, parts
+from torchgraph_explorer.findings.rules.dice import dice_of_logits
+from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.generated import data_beyond_generator
 from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import (
@@ -66,7 +68,10 @@ def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     The gradient of such a loss is the label, whatever the answer is: its norm is 1 in the mean over the samples. Some
     outputs are above zero, which logarithms of probabilities are not. A distance has such gradients as well, but is not
     negative; and a negative cosine is not below -1.
+
+    A Dice coefficient wants probabilities, too.
     """
+    yield from dice_of_logits(evidence)
     loss = judged(evidence)
     if loss is None or not len(loss.values) or loss.values.min() > LEAST_OF_COSINES:
         return
@@ -106,7 +111,11 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
     binary cross entropy has to have targets beyond 0 and 1. The data of a generator has to be beyond what it can make.
     """
     yield from data_beyond_generator(evidence)
-    for output in trained_outputs(evidence):
+    outputs = list(trained_outputs(evidence))
+    if outputs and (two := _two_labels_beyond_one(evidence, outputs[0])) is not None:
+        yield _no_probabilities(evidence, outputs[0].series, two.rows, labels=two.labels)
+        return
+    for output in outputs:
         series, info, column, norms = output
         errors = squared_errors(evidence, column, norms)
         if errors is None:
@@ -125,6 +134,41 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
                 yield _below_zero(evidence, series, errors.rows, stopped=float(np.median(stopped[late])))
+
+
+LEAST_TOLD, BEYOND_LABELS = 3, 0.01
+"""Fewest of the first steps that have the same two labels, and how far one of them is beyond 0 and 1 at least."""
+
+HALF, VARIED, ROUNDING = 0.5, 0.01, 1e-6
+"""Least distance of the two labels, least standard deviation of the outputs, whose sigmoids then vary by more than
+`EQUAL`, and how exact the labels are as a share of themselves."""
+
+
+class _TwoLabels(NamedTuple):
+    """Labels that a binary cross entropy of logits has, and the rows that show them."""
+
+    rows: Rows
+    labels: tuple[float, float]
+
+
+def _two_labels_beyond_one(evidence: Evidence, output: TrainedOutput) -> _TwoLabels | None:
+    """Two numbers, not both of 0 and 1, one of which each target is, the same in all of the first steps; else None.
+
+    They are computed as the targets of a mean binary cross entropy of logits. Those of a loss whose gradients have one
+    or two values, as a sum or a hinge, vary as the sigmoids of the outputs do.
+    """
+    seen = numbers_of(evidence, "binary")
+    labels = np.array([numbers[:2] for _, numbers in seen])
+    if len(seen) < LEAST_TOLD:
+        return None
+    low, high = (float(one) for one in np.median(labels, axis=0))
+    size = EQUAL + ROUNDING * max(abs(low), abs(high))
+    spreads = evidence.column("std", output.column)
+    if high - low < HALF or any(spreads[row] < VARIED for row, _ in seen):
+        return None
+    is_same = np.abs(labels - (low, high)).max() < size and max(numbers[2] for _, numbers in seen) < size
+    is_beyond = low < -BEYOND_LABELS or high > 1 + BEYOND_LABELS
+    return _TwoLabels(np.array([row for row, _ in seen], np.intp), (low, high)) if is_same and is_beyond else None
 
 
 def _of_labels_beyond_one(evidence: Evidence, output: TrainedOutput) -> Rows | None:
@@ -153,8 +197,13 @@ def _last_quarter(values: Floats) -> Floats:
     return values[3 * len(values) // 4 :]
 
 
-def _no_probabilities(evidence: Evidence, output: Series, rows: Rows) -> Finding:
-    """The finding that a binary cross entropy has targets beyond 0 and 1."""
+def _no_probabilities(
+    evidence: Evidence, output: Series, rows: Rows, *, labels: tuple[float, float] | None = None
+) -> Finding:
+    """The finding that a binary cross entropy has targets beyond 0 and 1, and which `labels`, if they are known."""
+    known = (
+        " and ".join(f"{round(one, 3) + 0.0:g}" for one in labels) if labels else "labels of -1 and 1, or of 1 and 2"
+    )
     return finding(
         evidence,
         "targets-out-of-range",
@@ -162,9 +211,9 @@ def _no_probabilities(evidence: Evidence, output: Series, rows: Rows) -> Finding
         at=output,
         rows=rows,
         numbers={"low": 0.0, "high": 1.0},
-        text="The gradients are those of a binary cross entropy with targets that are not between 0 and 1, such as "
-        "labels of -1 and 1, or of 1 and 2: the loss falls below zero, and without end.",
-        advice="Give it labels of 0 and 1: `(y + 1) / 2`, or `y - 1`. For labels of -1 and 1, there is "
+        text="The gradients are those of a binary cross entropy with targets that are not between 0 and 1, "
+        f"{'namely' if labels else 'such as'} {known}: the loss falls below zero, and without end.",
+        advice="Give it labels of 0 and 1: `(y + 1) / 2`, `y - 1`, or `mask / 255`. For labels of -1 and 1, there is "
         "`F.soft_margin_loss`.",
     )
 
