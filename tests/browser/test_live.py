@@ -22,7 +22,7 @@ from tests.browser.page import Viewer
 from tests.browser.runs import STEPS, mean_square, train, watching
 from tests.browser.servers import ServerProcess
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, records, segment, write
-from torchgraph_explorer import TorchgraphWarning, Watcher
+from torchgraph_explorer import Keep, TorchgraphWarning, Watcher
 from torchgraph_explorer.capture.silence import MOST_UPDATES
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.writing_process import host, own_processes
@@ -70,6 +70,52 @@ def test_new_steps_appear_within_two_seconds_and_a_chosen_one_stays(own_viewer: 
     training.steps(2)
     expect(own_viewer.connection).to_have_text("Live, 9 steps")
     expect(own_viewer.readout).to_contain_text("step 1")
+
+
+FLASHES = """(seen) => {
+  window.flashes = [];
+  const note = () => {
+    const found = document.querySelectorAll('.facts-none, .tensor-reasons, .tensor-line b');
+    const texts = [...found].map((one) => one.textContent);
+    const wrong = texts.filter((text) => /nothing recorded|the last one before|^–$/.test(text));
+    window.flashes.push(...wrong, ...(document.querySelectorAll(seen).length ? [] : ['gone']));
+  };
+  new MutationObserver(note).observe(document.body, {childList: true, subtree: true, characterData: true});
+}"""
+"""Notes what is wrong for a moment: that facts are not there, or what they say then."""
+
+
+def test_facts_do_not_vanish_until_those_of_a_new_step_have_come(own_viewer: Viewer, training: Training) -> None:
+    training.steps(2)
+    own_viewer.open("live", pin="0.0#0")
+    facts = own_viewer.page.locator(".facts").first
+    expect(facts).to_contain_text("mean")
+    expect(own_viewer.connection).to_have_text("Live, 2 steps")
+    own_viewer.page.evaluate(FLASHES, ".panel .chart:first-child .facts")
+    for steps in (3, 4, 5):
+        before = facts.inner_text()
+        training.steps(1)
+        expect(own_viewer.connection).to_have_text(f"Live, {steps} steps")
+        expect(facts).not_to_have_text(before)
+    assert own_viewer.page.evaluate("window.flashes") == []
+
+
+def test_kept_tensors_of_a_growing_run_are_not_said_to_be_old_for_a_moment(
+    own_viewer: Viewer, own_logdir: Path
+) -> None:
+    model = nn.Linear(4, 3)
+    with watching(model, own_logdir, "keeping", keep=Keep("*", samples=2)) as watcher:
+        train(model, [(torch.randn(5, 4),)] * 3, mean_square)
+        own_viewer.open("keeping", view="tensors")
+        step = own_viewer.page.get_by_role("combobox", name="Step", exact=True)
+        expect(own_viewer.page.locator(".tensor-line b").first).not_to_have_text("–")
+        own_viewer.page.evaluate(FLASHES, ".tensor-line")
+        for last in (3, 4, 5):
+            train(model, [(torch.randn(5, 4),)], mean_square)
+            expect(step).to_have_value(str(last))
+            expect(own_viewer.page.locator(".tensor-line-ends").first).to_contain_text(re.compile(f"{last}$"))
+        assert own_viewer.page.evaluate("window.flashes") == []
+        assert watcher is not None
 
 
 @pytest.mark.slow

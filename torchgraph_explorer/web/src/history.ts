@@ -73,6 +73,11 @@ export function entryOf({frame: frames, last}: SeriesHistory, frame: number): nu
   return low > 0 && last[low - 1]! >= frame ? low - 1 : -1;
 }
 
+/** The frame to tell of for the one on show: until the entries of frames that were recorded meanwhile have come, the last one before them. */
+export function reached({until}: SeriesHistory, frame: number): number {
+  return until === undefined ? frame : Math.min(frame, until - 1);
+}
+
 /** Several frames are merged in the entry. */
 export function isMerged({merged}: SeriesHistory, entry: number): boolean {
   return (merged[entry] ?? 1) > 1;

@@ -7,7 +7,7 @@ import type {SeriesHistory} from '../api/types';
 import {formatCount, formatNumber} from '../numberText';
 import {nonfinite, type Row} from '../statistics';
 import {percent} from './format';
-import {entryOf, isLost, lostText, mergedText, rowOfEntry} from '../history';
+import {entryOf, isLost, lostText, mergedText, reached, rowOfEntry} from '../history';
 import type {Setting} from './setting';
 import {troubleOf, type Fact} from './tipFacts';
 
@@ -37,7 +37,7 @@ function isOneKind(history: SeriesHistory, entry: number): boolean {
 export function Facts({history, setting}: FactsProps): JSX.Element | null {
   const [known, frame, {steps}] = [history.value, setting.frame.value, setting.frames.value];
   if (known === null || frame === null) return null;
-  const entry = entryOf(known, frame);
+  const entry = entryOf(known, reached(known, frame));
   if (entry < 0) return <p class="facts-none">nothing recorded at step {steps[frame]}</p>;
   const row = rowOfEntry(known, entry);
   const merged = mergedText(known, entry, steps);
@@ -66,7 +66,7 @@ function pair([name, value]: Fact, kind = ''): JSX.Element {
 /** How many elements the tensor has at the step on show, and how many of them were looked at. */
 export function Elements({history, setting}: FactsProps): JSX.Element | null {
   const [known, frame] = [history.value, setting.frame.value];
-  const entry = known === null || frame === null ? -1 : entryOf(known, frame);
+  const entry = known === null || frame === null ? -1 : entryOf(known, reached(known, frame));
   return entry < 0 ? null : <span class="elements">{elementsText(rowOfEntry(known!, entry))}</span>;
 }
 

@@ -1,7 +1,7 @@
 /** The chosen step's histogram as bars beside the plot. */
 
 import type {SeriesHistory} from '../../api/types';
-import {boundsOf, entryOf, histogramOf, isLost} from '../../history';
+import {boundsOf, entryOf, histogramOf, isLost, reached} from '../../history';
 import {RIM, type Box} from '../layout';
 import type {Palette} from '../palette';
 import {rebin} from '../../histogram/rebin';
@@ -24,7 +24,7 @@ export function drawSlice(context: Context, scene: Scene, {history, frame, palet
   const {slice} = scene.layout;
   context.fillStyle = palette.outline;
   context.fillRect(slice.x, slice.y, 1, slice.height);
-  const entry = frame === null ? -1 : entryOf(history, frame);
+  const entry = frame === null ? -1 : entryOf(history, reached(history, frame));
   if (entry < 0) return;
   if (isLost(history, entry)) drawHatch(context, {...slice, x: slice.x + 1, width: slice.width - 1}, lostHatch(palette));
   const rows = rebin(histogramOf(history, entry), boundsOf(history, entry), scene.grid);

@@ -9,7 +9,7 @@ import {useView} from '../../charts/view';
 import {runColour, runDashes} from '../../comparison/choice';
 import {heightOf, outlinePath, outlinesOf} from '../../comparison/outlines';
 import type {Outlines, Spread} from '../../comparison/outlines';
-import {boundsOf, entryOf, hasHistogram, histogramOf} from '../../history';
+import {boundsOf, entryOf, hasHistogram, histogramOf, reached} from '../../history';
 import type {RunSeries} from './group';
 import {StatisticsTable} from './StatisticsTable';
 
@@ -40,7 +40,7 @@ export function StepOutlines({parts}: {parts: readonly RunSeries[]}): JSX.Elemen
 /** The entry of a run's history at its step beside the one on show; -1 without one. */
 function entryOnShow({chosen, run}: RunSeries): number {
   const [history, frame] = [chosen.value, run.model.frame.value];
-  return history === null || frame === null ? -1 : entryOf(history, frame);
+  return history === null || frame === null ? -1 : entryOf(history, reached(history, frame));
 }
 
 function spreadOf({chosen}: RunSeries, entry: number): Spread | null {

@@ -81,7 +81,7 @@ function Nothing({found: now}: {found: Findings | null}) {
   if (now === null || (now.looked_at === null && !now.is_complete)) return <p class="findings-none dim">Looking for findings …</p>;
   if (now.looked_at === null) return <p class="findings-none dim">No findings: no step was recorded{shown.isOver.value ? '' : ' yet'}.</p>;
   return (
-    <p class="findings-none">
+    <p class={shown.isOver.value ? 'findings-none' : 'findings-none is-growing'} title={`No findings in ${stepsText(now)}`}>
       <b>No findings</b> <span class="dim">in {stepsText(now)}</span>
     </p>
   );

@@ -2,6 +2,7 @@
 
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
 import type {ComplexPart, KeptInfo} from '../../api/tensors';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
@@ -62,6 +63,20 @@ export function LabelChoice(): JSX.Element | null {
   return <Stepper label="Label" value={value} options={options} onChoose={(text) => store.change({label: text === '' ? null : text.slice(1)})} keys={['(', ')']} />;
 }
 
+/** The tensors of a step are written after its frame: in a growing run, each new step has none for a moment. */
+const LASTING_MS = 1500;
+
+/** Whether something has been so for a while. */
+function useLasting(isSo: boolean): boolean {
+  const lasts = useSignal(false);
+  useEffect(() => {
+    lasts.value = false;
+    const timer = isSo ? setTimeout(() => (lasts.value = true), LASTING_MS) : undefined;
+    return () => clearTimeout(timer);
+  }, [isSo]);
+  return isSo && lasts.value;
+}
+
 /** The label of the step on show, why it was kept, and that it is not the step that was chosen. */
 function StepFacts(): JSX.Element | null {
   const {steps, labels, reasons} = store.kept.value;
@@ -69,7 +84,10 @@ function StepFacts(): JSX.Element | null {
   const label = step === null ? null : labels[steps.indexOf(step)];
   const chosen = shown.step.value;
   const isEarlier = step !== null && chosen !== null && step < chosen;
-  const texts = [isEarlier ? `the last one before step ${chosen}` : '', label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
+  const isFollowing = choices.step.value === null && !shown.isOver.value;
+  const lasts = useLasting(isEarlier);
+  const isSaid = isEarlier && (lasts || !isFollowing);
+  const texts = [isSaid ? `the last one before step ${chosen}` : '', label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
   return texts.length === 0 ? null : <span class="tensor-reasons">{texts.join(' · ')}</span>;
 }
 

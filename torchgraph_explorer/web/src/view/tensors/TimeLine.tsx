@@ -46,7 +46,7 @@ function Lines({info, step}: {info: KeptInfo; step: number}): JSX.Element {
     <>
       <div class="tensor-bar">
         {hasCalls && <Segments label="Over" value={over} options={OVERS} onChoose={(to) => store.change({over: to as Over})} />}
-        {!(isOne && batch === null) && <span>{index === null ? 'All elements' : `Element [${placeOf(info, index, batch)}]`}</span>}
+        {!(isOne && batch === null) && <span>{index === null ? 'All elements' : `Element [${indexText(info, index, batch)}]`}</span>}
         {index === null && <span class="dim">Click an element to follow it.</span>}
         {index !== null && !isOne && (
           <button type="button" class="button" onClick={() => store.change({pick: null})}>
@@ -64,20 +64,22 @@ function Lines({info, step}: {info: KeptInfo; step: number}): JSX.Element {
         {line.value !== null &&
           [...line.value.columns.keys()]
             .filter((name) => name !== 'bad' || (line.value as TensorLine).columns.get('bad')?.some((one) => one > 0))
-            .map((name) => <LineChart key={name} name={FACT_NAMES[name] ?? name} line={line.value as TensorLine} column={name} over={over} info={info} step={step} />)}
+            .map((name) => <LineChart key={name} name={FACT_NAMES[name] ?? name} line={line.value as TensorLine} isGrowing={!line.isCurrent} column={name} over={over} info={info} step={step} />)}
       </div>
       {line.value !== null && line.value.skipped > 0 && <p class="dim">{line.value.skipped} steps are left out: the tensor is damaged or smaller there.</p>}
     </>
   );
 }
 
-function placeOf({samples}: KeptInfo, index: readonly number[], batch: number | null): string {
+function indexText({samples}: KeptInfo, index: readonly number[], batch: number | null): string {
   return index.map((at, dim) => (dim === batch ? `sample ${samples[at] ?? at}` : String(at))).join(', ');
 }
 
 interface ChartProps {
   name: string;
   line: TensorLine;
+  /** What was recorded meanwhile is about to come. */
+  isGrowing: boolean;
   column: string;
   over: Over;
   info: KeptInfo;
@@ -86,13 +88,13 @@ interface ChartProps {
 
 const BOX = {width: 280, height: 90};
 
-function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Element {
+function LineChart({name, line, isGrowing, column, over, info, step}: ChartProps): JSX.Element {
   const pointed = useSignal<number | null>(null);
   const values = line.columns.get(column) as Float64Array;
   const places = over === 'steps' ? line.step : line.call;
   const plot = linePlot(places, values, BOX, info.dtype === 'float64' ? undefined : levelOf(values));
   const here = over === 'steps' ? step : (info.call ?? 0);
-  const at = pointed.value ?? places.indexOf(here);
+  const at = pointed.value ?? placeOf(places, here, isGrowing);
   const choose = (i: number): void => {
     if (over === 'steps') choices.step.value = places[i] as number;
     else store.openCall(places[i] as number);
@@ -103,7 +105,7 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
     event.preventDefault();
     event.stopPropagation();
     pointed.value = null;
-    choose(Math.max(0, Math.min(places.length - 1, places.indexOf(here) + by)));
+    choose(Math.max(0, Math.min(places.length - 1, placeOf(places, here, isGrowing) + by)));
   };
   const isSingle = places.length === 1;
   const dots = places.length <= 60 || isSingle ? plot.dots : [];
@@ -149,6 +151,12 @@ function LineChart({name, line, column, over, info, step}: ChartProps): JSX.Elem
       </div>
     </figure>
   );
+}
+
+/** Where a step or call is in the line; while the line grows, its last place stands for what is beyond it. */
+function placeOf(places: ArrayLike<number> & {indexOf: (one: number) => number}, here: number, isGrowing: boolean): number {
+  const last = places.length - 1;
+  return isGrowing && last >= 0 && here > (places[last] as number) ? last : places.indexOf(here);
 }
 
 function pixelOf(event: MouseEvent & {currentTarget: SVGSVGElement}): number {
