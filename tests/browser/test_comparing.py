@@ -44,6 +44,24 @@ def expect_link(viewer: Viewer, text: str, *, times: int) -> None:
     expect_true(viewer.page, "([text, times]) => location.hash.split(text).length === times + 1", arg=[text, times])
 
 
+def test_long_names_of_runs_leave_the_list_in_columns_and_the_title_whole(own_viewer: Viewer, own_logdir: Path) -> None:
+    for number, name in enumerate(("short", f"sweep-{'learning-rate-' * 6}1", f"sweep-{'learning-rate-' * 6}2")):
+        runs.record_short(own_logdir, name, steps=1 + number)
+    own_viewer.page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("short", f"sweep-{'learning-rate-' * 6}2"):
+        own_viewer.open(name)
+        expect(own_viewer.node("#0/input[0]")).to_be_visible()
+        own_viewer.page.keyboard.press("c")
+        title = own_viewer.page.get_by_role("heading", name=re.compile("^Compare "))
+        expect(title).to_contain_text("with")
+        assert title.evaluate("(title) => title.scrollWidth <= title.clientWidth")
+        names = own_viewer.page.locator(".runs-name")
+        expect(names).to_have_count(2)
+        assert len(set(names.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().left)"))) == 1
+        assert names.evaluate_all("(all) => all.every((one) => one.offsetWidth > 200)")
+        own_viewer.page.keyboard.press("Escape")
+
+
 def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: Viewer, sweep: str) -> None:
     viewer.open(f"{sweep}/net_base", model="net", pin="0.trunk#0")
     viewer.button("Compare").click()

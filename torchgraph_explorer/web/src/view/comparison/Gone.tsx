@@ -15,7 +15,7 @@ export function Gone(): JSX.Element | null {
   const gone = goneHere.value;
   if (other === null || gone.length === 0) return null;
   return (
-    <div class="gone" role="note" aria-label={`Only in ${other.label}`}>
+    <div class="gone" data-covers="graph" role="note" aria-label={`Only in ${other.label}`}>
       <RunChip number={other.number} />
       <span>only in {runLetter(other.number)}:</span>
       {gone.slice(0, MOST).map(({name, className}) => (

@@ -57,7 +57,13 @@ function Box(): JSX.Element {
         }}
       >
         <header>
-          <h2>Compare {choices.run.value} with</h2>
+          <h2 title={choices.run.value ?? undefined}>
+            Compare{' '}
+            <span class="runs-main">
+              <bdi>{choices.run.value}</bdi>
+            </span>{' '}
+            with
+          </h2>
           <IconButton icon="close" label="Close" onPress={close} />
         </header>
         <div class="runs-filter">
@@ -110,8 +116,9 @@ function Entry({run, model, isModelNamed}: {run: RunInfo; model: string; isModel
         <input type="checkbox" checked={chosen !== undefined} disabled={isFull} onChange={() => toggleRun({run: run.run, model})} />
         {chosen === undefined ? <i class="run-chip is-free" /> : <RunChip number={chosen.number} />}
         <span class="runs-name">{run.run}</span>
-        {isModelNamed && <span class="dim">{model}</span>}
-        {run.error !== null && <span class="runs-damaged">damaged</span>}
+        <span class="runs-model">
+          {isModelNamed && <span class="dim">{model}</span>} {run.error !== null && <span class="runs-damaged">damaged</span>}
+        </span>
         <span class="dim runs-when">{run.last_write === null ? '' : new Date(run.last_write * 1000).toLocaleString()}</span>
       </label>
     </li>

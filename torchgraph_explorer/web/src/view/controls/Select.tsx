@@ -15,8 +15,9 @@ interface SelectProps {
 }
 
 export function Select({label, value, options, onChoose, isBare}: SelectProps) {
+  const chosen = options.find((option) => option.value === value);
   return (
-    <label class="select" title={label}>
+    <label class="select" title={chosen === undefined ? label : `${label}: ${chosen.label}`}>
       <span class={isBare ? 'sr-only' : 'select-label'}>{label}</span>
       <select value={value} aria-label={label} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map((option) => (
