@@ -8,7 +8,7 @@ from typing import cast
 
 import torch
 from playwright.sync_api import Locator, expect
-from torch import nn
+from torch import Tensor, nn
 
 from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.browser.runs import MICRO_BATCHES, mean_square, record_short, train, watching
@@ -102,6 +102,34 @@ def test_the_bar_of_steps_fits_into_a_small_window(own_viewer: Viewer, own_logdi
     for width in (390, 480, 640):
         own_viewer.page.set_viewport_size({"width": width, "height": 300})
         expect_soon(lambda: check_not_cut_off(own_viewer, "html, .time-bar"))
+
+
+class Alternating(nn.Module):
+    """Every other forward calls one layer more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.more, self.calls = nn.Linear(4, 4), nn.Linear(4, 4), 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.first(x) if self.calls % 2 else self.more(self.first(x))
+
+
+def test_the_choice_of_a_graph_can_be_read_on_a_phone(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = Alternating()
+    with watching(model, own_logdir, "alternating"):
+        train(model, [(torch.ones(2, 4),)] * 4, mean_square)
+    own_viewer.page.set_viewport_size({"width": 390, "height": 800})
+    own_viewer.open("alternating")
+    choice = own_viewer.page.get_by_role("combobox", name="Graph", exact=True)
+    expect(choice).to_be_visible()
+    box = choice.bounding_box()
+    assert box is not None
+    assert box["width"] > 200
+    check_not_cut_off(own_viewer, ".pane-bar")
+    choice.select_option(label="From step 3")
+    expect(own_viewer.node("more#0")).to_be_visible()
 
 
 def check_bars_and_panels(viewer: Viewer) -> None:
@@ -226,7 +254,7 @@ def test_the_row_of_what_is_selected_stays_in_sight_when_the_list_gets_lower(vie
 
 
 def test_a_name_without_room_ends_in_an_ellipsis(viewer: Viewer, gan: str) -> None:
-    viewer.page.set_viewport_size({"width": 440, "height": 300})
+    viewer.page.set_viewport_size({"width": 390, "height": 300})
     viewer.open(gan)
     expect(viewer.crumbs).to_have_text(["Calls of the model"])
     expect_true(viewer.page, ENDS_IN_AN_ELLIPSIS)

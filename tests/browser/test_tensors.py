@@ -308,9 +308,21 @@ def test_the_choices_of_how_it_is_shown_are_folded_in_a_narrow_window(viewer: Vi
     expect(scale).to_be_hidden()
     box = array(viewer).bounding_box()
     assert box is not None
-    assert box["y"] < 190
+    assert box["y"] < 210
     viewer.page.get_by_role("button", name="How it is shown").click()
     expect(scale).to_be_visible()
+
+
+def test_the_name_of_the_tensor_has_a_line_of_its_own_on_a_phone(viewer: Viewer, kept: str) -> None:
+    viewer.page.set_viewport_size({"width": 390, "height": 844})
+    look(viewer, kept, CONV)
+    title = viewer.page.locator(".tensor-title")
+    expect(title).to_contain_text("conv")
+    assert title.evaluate("(title) => title.scrollWidth <= title.clientWidth")
+    previous, shown = viewer.button("Previous tensor (k)").bounding_box(), title.bounding_box()
+    assert previous is not None
+    assert shown is not None
+    assert shown["y"] >= previous["y"] + previous["height"] - 4
 
 
 def test_what_cannot_be_negative_is_coloured_from_zero_on(viewer: Viewer, kept: str) -> None:
@@ -524,10 +536,12 @@ def test_the_network_page_counts_parameters(viewer: Viewer, kept: str) -> None:
     rows = viewer.page.locator(".network tbody tr")
     expect(rows).to_have_count(5)
     expect(rows.nth(0)).to_contain_text("646")
+    expect(viewer.page.get_by_text("5 modules", exact=True)).to_be_visible()
     viewer.page.get_by_role("button", name="own").click()
     expect(rows.nth(0)).to_contain_text("embed")
     viewer.page.get_by_label("Find a module").fill("conv2d")
     expect(rows).to_have_count(1)
+    expect(viewer.page.get_by_text("1 of 5 modules", exact=True)).to_be_visible()
     rows.get_by_role("button", name="conv").click()
     expect(viewer.node("conv#0")).to_have_class(re.compile("is-selected"))
 

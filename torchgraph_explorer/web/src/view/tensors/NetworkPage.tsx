@@ -7,6 +7,7 @@ import type {JSX} from 'preact';
 import {trainableText} from '../../graph/facts';
 import {callKey} from '../../graph/keys';
 import {percent} from '../../charts/format';
+import {counted} from '../../numberText';
 import {MenuButton, Popover} from '../pane/GraphPane';
 import * as choices from '../state/choices';
 import {ViewTabs} from './ViewTabs';
@@ -45,7 +46,7 @@ export function NetworkPage(): JSX.Element {
         <h2 class="sr-only">Network</h2>
         <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} />
         <span class="dim" role="status">
-          {found.length.toLocaleString('en')} of {rows.length.toLocaleString('en')} modules
+          {words.value === '' ? counted(rows.length, 'module') : `${found.length.toLocaleString('en')} of ${counted(rows.length, 'module')}`}
         </span>
       </div>
       <div class="network-box">
