@@ -117,6 +117,12 @@ NAMES_OVER_NODES = """(box) => {
   return names.length > 0 && names.every((at) => nodes.some((one) => Math.abs(one - at) < 6));
 }"""
 
+COVERING = """(all) => {
+  const boxes = all.map((one) => one.getBoundingClientRect());
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.filter((one, i) => boxes.some((other, j) => i < j && meet(one, other))).length;
+}"""
+
 PICTURE = "(canvas) => canvas.toDataURL()"
 
 
@@ -319,6 +325,19 @@ def test_long_names_are_shortened_to_the_room_that_they_have(page: Tab, flow: Op
         sideways = "(all) => all.some((one) => one.scrollWidth > one.clientWidth + 1)"
         assert not page.locator(around).evaluate_all(sideways), around
     expect_true(page, "() => document.documentElement.scrollHeight <= innerHeight")
+
+
+@pytest.mark.parametrize("layers", [pytest.param(2, id="three columns"), pytest.param(3, id="four columns")])
+def test_the_choices_of_groups_do_not_overlap_on_a_phone(page: Tab, flow: Open, layers: int) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    flow(nn.Sequential(*(nn.Linear(3, 3) for _ in range(layers))), torch.rand(2, 3), torch.sum)
+    selects = page.get_by_label(re.compile("^Groups of "))
+    expect(selects).to_have_count(layers + 1)
+    boxes = [select.bounding_box() for select in selects.all()]
+    assert all(one is not None and one["width"] > 80 for one in boxes)
+    assert selects.evaluate_all(COVERING) == 0
+    selects.first.select_option(label="2 along dimension 0")
+    expect(selects.first).to_have_value("0")
 
 
 def test_contributions_that_are_not_finite_leave_a_sentence_and_no_range(page: Tab, flow: Open) -> None:

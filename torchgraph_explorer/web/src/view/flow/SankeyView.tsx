@@ -19,6 +19,9 @@ const MOST_GROUPS = 4096;
 
 /** Of the way from one column to the next, how much the name of each may take: the first and the last stand at one side. */
 const NAME_SHARE = 0.62;
+/** Pixels; in less, the choice of groups above a column could not be read, or would cover that of the next. */
+const LEAST_ROOM = 130;
+const LETTER_PX = 6.1;
 
 export function SankeyView() {
   const {chain, parts, estimates} = state.value!;
@@ -90,11 +93,27 @@ function Diagram({width, links}: {width: number; links: readonly (Links | null)[
   });
   const {nodes, links: drawn} = layoutSankey({groups, pairs, most: most.value, passes: isStrong, width, height: HEIGHT});
   const text = (column: number, group: number | null) => (group === null ? 'others' : elementText(groupElement(shapes[column]!, dims[column]!, group)));
+  const way = width / Math.max(1, chain.length - 1);
+  const room = Math.min(NAME_SHARE * way, 0.48 * width); // of two, both stand on the same way
+  const isNarrow = room < LEAST_ROOM;
   return (
     <>
+      {isNarrow && (
+        <div class="flow-groupings">
+          {chain.map((name, i) => (
+            <div key={name}>
+              <ColumnName name={name} />
+              <Grouping name={name} dims={dims[i]!} />
+            </div>
+          ))}
+        </div>
+      )}
       <div class="flow-columns" style={{width: `${width}px`, marginLeft: `${SIDE}px`}}>
         {chain.map((name, i) => (
-          <Grouping key={name} name={name} dims={dims[i]!} side={i === 0 ? 'first' : i === chain.length - 1 ? 'last' : ''} room={(NAME_SHARE * width) / (chain.length - 1)} />
+          <div key={name} class={`flow-column ${i === 0 ? 'first' : i === chain.length - 1 ? 'last' : ''}`} style={{'--room': `${room}px`}}>
+            <ColumnName name={name} room={room} />
+            {!isNarrow && <Grouping name={name} dims={dims[i]!} />}
+          </div>
         ))}
       </div>
       {drawn.length === 0 && pairs.every((pair) => pair !== null) && <p class="dim">No contribution is finite and other than zero.</p>}
@@ -103,7 +122,7 @@ function Diagram({width, links}: {width: number; links: readonly (Links | null)[
           <LinkPath key={i} link={link} label={linkText(link, chain, text)} />
         ))}
         {nodes.map((node, i) => (
-          <Node key={node.group === null ? `other.${i}` : `${node.column}.${node.group}`} node={node} label={`${chain[node.column]} ${text(node.column, node.group)}`} />
+          <Node key={node.group === null ? `other.${i}` : `${node.column}.${node.group}`} node={node} way={way} label={`${chain[node.column]} ${text(node.column, node.group)}`} />
         ))}
       </svg>
     </>
@@ -137,7 +156,8 @@ function LinkPath({link, label}: {link: SankeyLink; label: string}) {
   );
 }
 
-function Node({node, label}: {node: SankeyNode; label: string}) {
+/** `way` leads to the next column. */
+function Node({node, way, label}: {node: SankeyNode; way: number; label: string}) {
   const {chain, dims} = state.value!;
   const name = chain[node.column]!;
   const shape = factsOf(name)?.shape ?? [];
@@ -154,6 +174,9 @@ function Node({node, label}: {node: SankeyNode; label: string}) {
   const element = groupElement(shape, dims[node.column]!, node.group);
   const choose = (adds: boolean) => select(name, element, adds);
   const isLast = node.column === chain.length - 1;
+  const text = elementText(element);
+  const isShared = node.column >= chain.length - 2; // the last column's names stand before it
+  const hasRoom = height >= 11 && text.length * LETTER_PX <= (isShared ? way / 2 : way) - NODE_WIDTH - 8;
   return (
     <g
       class="flow-node"
@@ -167,17 +190,26 @@ function Node({node, label}: {node: SankeyNode; label: string}) {
     >
       {rect}
       <title>{label}</title>
-      {height >= 11 && (
+      {hasRoom && (
         <text x={isLast ? node.x - 4 : node.x + NODE_WIDTH + 4} y={node.y + height / 2} text-anchor={isLast ? 'end' : 'start'}>
-          {elementText(element)}
+          {text}
         </text>
       )}
     </g>
   );
 }
 
+/** Of a tensor of the chain; `room` in pixels, if not all that there is. */
+function ColumnName({name, room}: {name: string; room?: number}) {
+  return (
+    <code title={name} style={room === undefined ? undefined : {maxWidth: `${Math.max(room, 48)}px`}}>
+      <bdi>{name}</bdi>
+    </code>
+  );
+}
+
 /** By which dimensions the elements of a tensor are grouped. */
-function Grouping({name, dims, side, room}: {name: string; dims: number[]; side: string; room: number}) {
+function Grouping({name, dims}: {name: string; dims: number[]}) {
   const shape = factsOf(name)?.shape ?? [];
   const count = shape.reduce((product, size) => product * size, 1);
   const options = [
@@ -186,11 +218,6 @@ function Grouping({name, dims, side, room}: {name: string; dims: number[]; side:
     ...(shape.length > 2 ? [{value: `0,1`, label: 'dimensions 0 and 1'}] : []),
   ].filter(({value}) => value.split(',').reduce((product, dim) => product * (shape[Number(dim)] ?? 1), 1) <= MOST_GROUPS);
   return (
-    <div class={`flow-column ${side}`}>
-      <code title={name} style={{maxWidth: `${Math.max(room, 48)}px`}}>
-        <bdi>{name}</bdi>
-      </code>
-      <Select label={`Groups of ${name}`} isBare value={dims.join()} options={options} onChoose={(value) => void act('dims', {tensor: name, dims: value.split(',').map(Number)})} />
-    </div>
+    <Select label={`Groups of ${name}`} isBare value={dims.join()} options={options} onChoose={(value) => void act('dims', {tensor: name, dims: value.split(',').map(Number)})} />
   );
 }
