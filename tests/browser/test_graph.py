@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import torch
 from playwright.sync_api import expect
+from torch import nn
 
+from tests.browser import runs
 from tests.browser.page import Viewer, expect_open, expect_soon, number
 
 
@@ -230,3 +234,13 @@ def test_the_facts_of_a_node_lead_to_the_gradient_along_its_edges(viewer: Viewer
     rows = viewer.page.locator(".edge-flows")
     rows.get_by_role("button", name="x → conv1").press("Enter")
     expect(viewer.panel("stage2.0#0/input[0] → stage2.0.conv1#0")).to_be_visible()
+
+
+def test_a_model_of_one_module_is_drawn_as_that_module(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Linear(4, 2)
+    with runs.watching(model, own_logdir, "alone"):
+        runs.train(model, [(torch.ones(2, 4),)], runs.mean_square)
+    own_viewer.open("alone")
+    expect(own_viewer.node("#0")).to_contain_text("Linear")
+    expect(own_viewer.page.locator(".node")).to_have_count(1)
+    expect(own_viewer.page.get_by_role("region", name="Facts")).to_contain_text("in_features")

@@ -15,7 +15,7 @@ import type {NodeKey} from '../../graph/keys';
 import {formatCount, formatNumber} from '../../numberText';
 import {nonfinite} from '../../statistics';
 import type {Row} from '../../statistics';
-import {openCall} from '../state/navigate';
+import {isAlone, openCall} from '../state/navigate';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import type {TensorSeries} from '../../model/series';
@@ -29,7 +29,8 @@ export function Details() {
   const graph = shown.graph.value;
   if (!graph) return <div class="details" />;
   const inside = shown.inside.value;
-  const key = choices.selected.value ?? (inside === null ? null : callKey(graph, inside));
+  const open = inside ?? (isAlone.value ? graph.calls.findIndex(({parent}) => parent === null) : null);
+  const key = choices.selected.value ?? (open === null ? null : callKey(graph, open));
   if (key === null) return <div class="details dim pad">Select a node to see its facts.</div>;
   const call = shown.callIndex.value.get(key);
   if (call !== undefined) return <CallDetails graph={graph} index={call} nodeKey={key} />;

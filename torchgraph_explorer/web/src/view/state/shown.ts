@@ -4,7 +4,7 @@ import {computed, effect, signal, untracked} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
 import type {ModelName} from '../../api/answers';
 import {chartAnswers, page} from '../../api/client';
-import type {Call, GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
+import type {GraphInfo, ModuleGraph, NonFinite, StepStatistics} from '../../api/types';
 import {CHART_DEFAULTS, recordedOptions} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
 import {callKey} from '../../graph/keys';
@@ -88,17 +88,20 @@ export const inside: ReadonlySignal<number | null> = computed(() => {
   if (key === '') return null;
   const chosen = key === null ? undefined : callIndex.value.get(key);
   if (chosen !== undefined) return chosen;
-  return firstOpened(graph.value?.calls ?? []);
+  return graph.value === null ? null : firstOpened(graph.value);
 });
 
-/** The top of a model that is called again and again, as for accumulated gradients, would be the same box many times. */
-function firstOpened(calls: readonly Call[]): number | null {
+/**
+ * The top of a model that is called again and again, as for accumulated gradients, would be the same box many times. The inside
+ * of one that calls nothing would be its inputs and outputs, without itself.
+ */
+function firstOpened({calls, nodes}: ModuleGraph): number | null {
   const roots = calls.flatMap((call, i) => (call.parent === null ? [i] : []));
   const first = roots[0];
   if (first === undefined) return null;
   const isOne = roots.every((root) => calls[root]?.module === calls[first]?.module);
-  const hasInside = calls.some(({parent}) => parent === first);
-  return roots.length === 1 || (isOne && hasInside) ? first : null;
+  const hasInside = calls.some(({parent}) => parent === first) || nodes.some(({inside, kind}) => inside === first && kind === 'attached');
+  return isOne && hasInside ? first : null;
 }
 
 /** The series of a node of the model on show, grouped as its panel shows them. */
