@@ -4,6 +4,7 @@ import './Help.css';
 import './dialog.css';
 
 import {signal} from '@preact/signals';
+import {Fragment} from 'preact';
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {PARTS, partKey} from './state/parts';
 import {giveFocus} from './controls/focus';
@@ -33,7 +34,7 @@ const SECTIONS: readonly (readonly [title: string, keys: Keys])[] = [
       ['← ↑ ↓ →', 'Select the next node'],
       ['Enter, double click', 'Open the inside of a call'],
       ['Backspace', 'Lead out of it'],
-      ['P, or drag to the right', 'Pin: show the node’s histograms'],
+      ['P, drag to the right', 'Pin: show the node’s histograms'],
       ['F', 'Fit the graph'],
       ['S', 'Stack equal modules, or open the stacks'],
       ['+ −, wheel', 'Zoom'],
@@ -101,7 +102,7 @@ function HelpBox() {
                 {keys.map(([key, text]) => (
                   <div key={key}>
                     <dt>
-                      <kbd>{key}</kbd>
+                      <Keys text={key} />
                     </dt>
                     <dd>{text}</dd>
                   </div>
@@ -118,6 +119,21 @@ function HelpBox() {
         </p>
       </div>
     </div>
+  );
+}
+
+/** Keys with blanks between them, and what else does the same, behind a comma. */
+function Keys({text}: {text: string}) {
+  const [keys = '', other] = text.split(/(?<=.), /);
+  return (
+    <>
+      {keys.split(' ').map((key) => (
+        <Fragment key={key}>
+          <kbd>{key}</kbd>{' '}
+        </Fragment>
+      ))}
+      {other !== undefined && <span class="dim">or {other}</span>}
+    </>
   );
 }
 
