@@ -90,13 +90,13 @@ def _kinds() -> list[Spec]:
 
 
 def _heat() -> list[Spec]:
-    """The colours of strips by the share of values in a row; the same for all steps, tensors and runs."""
+    """The colours of strips by the share of the values that are in a row; the same for all steps, tensors and runs."""
     y = _line("0")
     is_there = "has_heat ? 1 : 0"
     cells = [_cell(12 + 8 * at, f"paint.heat[{42 + 3 * at}]", y=y, is_there=is_there) for at in range(8)]
     beyond = [_cell(182 + 8 * at, f"paint.rim[{48 + 7 * at}]", y=y, is_there=is_there) for at in range(3)]
     place: Spec = {"y": y, "size": 10, "ink": "soft", "opacity": is_there}
-    least = f"'{FEWEST:.1%} to all in a row'"
+    least = f"'{FEWEST * 100:.1f}–100% of values'"
     return [*cells, *beyond, text(least, x={"value": 81}, **place), text("'beyond'", x={"value": 211}, **place)]
 
 
