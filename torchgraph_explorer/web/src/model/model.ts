@@ -145,7 +145,7 @@ export class Model {
   #openCloseUps(): CloseUps {
     const chosen = computed(() => {
       const [data, frame] = [this.#data.value, this.frame.value];
-      return data === null || frame === null ? null : {model: this.name, epoch: data.epoch, frame};
+      return data === null || frame === null ? null : {model: this.name, epoch: data.epoch, frame, isLatest: frame === data.steps.length - 1};
     });
     return new CloseUps(chosen, this.answers.history);
   }

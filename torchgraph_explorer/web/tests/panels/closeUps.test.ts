@@ -3,6 +3,7 @@ import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 
 import {historyFrom} from '../../gallery/samples';
 import type {History, SeriesHistory} from '../../src/api/types';
+import {reached} from '../../src/history';
 import {CloseUps, type Chosen} from '../../src/model/closeUps';
 
 const MODEL = {run: 'r', model: 'm'};
@@ -54,6 +55,30 @@ describe('a close-up', () => {
     chosen.value = at(3);
     await vi.runAllTimersAsync();
     expect(fetchHistory.mock.calls.map(([, {from}]) => from)).toEqual([2]);
+    expect(shown.value).toBe(history.value);
+  });
+
+  test('of the latest step stays until that of the next one has come, and not once the next one is alone', async () => {
+    const latestAt = (frame: number): Chosen => ({...at(frame), isLatest: true});
+    const {chosen, closeUps, history, shown} = setUp(1);
+    chosen.value = latestAt(1);
+    closeUps.want(7, history);
+    await vi.runAllTimersAsync();
+    const before = shown.value!;
+    chosen.value = latestAt(2);
+    expect(shown.value).toBe(before);
+    expect(reached(before, 2)).toBe(1);
+    await vi.runAllTimersAsync();
+    expect([...shown.value!.frame]).toEqual([2]);
+    chosen.value = latestAt(3);
+    expect(shown.value).toBe(history.value);
+  });
+
+  test('of an earlier step does not stay when another one is chosen', async () => {
+    const {chosen, closeUps, history, shown} = setUp(1);
+    closeUps.want(7, history);
+    await vi.runAllTimersAsync();
+    chosen.value = at(2);
     expect(shown.value).toBe(history.value);
   });
 
