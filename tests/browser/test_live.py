@@ -18,7 +18,7 @@ from playwright.sync_api import Route, expect
 from torch import nn
 
 from tests.browser.conftest import NewContext
-from tests.browser.page import Viewer
+from tests.browser.page import Viewer, expect_soon
 from tests.browser.runs import STEPS, mean_square, train, watching
 from tests.browser.servers import ServerProcess
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, records, segment, write
@@ -116,6 +116,35 @@ def test_kept_tensors_of_a_growing_run_are_not_said_to_be_old_for_a_moment(
             expect(own_viewer.page.locator(".tensor-line-ends").first).to_contain_text(re.compile(f"{last}$"))
         assert own_viewer.page.evaluate("window.flashes") == []
         assert watcher is not None
+
+
+def test_a_line_that_takes_longer_than_a_step_is_shown_while_a_run_grows(own_viewer: Viewer, own_logdir: Path) -> None:
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    own_viewer.page.route("**/api/tensor-line?*", hold)
+    model = nn.Linear(4, 3)
+    with watching(model, own_logdir, "slow-line", keep=Keep("*", samples=2)):
+        train(model, [(torch.randn(5, 4),)] * 3, mean_square)
+        own_viewer.open("slow-line", view="tensors")
+        step = own_viewer.page.get_by_role("combobox", name="Step", exact=True)
+        for last in (2, 3, 4):
+            expect(step).to_have_value(str(last))
+            train(model, [(torch.randn(5, 4),)], mean_square)
+        expect(step).to_have_value("5")
+        assert len(asked) == 1
+        asked[0].continue_()
+        expect(own_viewer.page.locator(".tensor-line").first).to_be_visible()
+        expect_soon(lambda: check_asked_again(own_viewer, asked))
+        asked[1].continue_()
+        expect(own_viewer.page.locator(".tensor-line-ends").first).to_contain_text(re.compile("5$"))
+
+
+def check_asked_again(viewer: Viewer, asked: list[Route]) -> None:
+    viewer.page.wait_for_timeout(0)  # hears what was asked meanwhile
+    assert len(asked) == 2
 
 
 @pytest.mark.slow

@@ -55,8 +55,10 @@ export function usePart(model: ModelName | null, wanted: WantedPart | null, vers
 
 /** A line over steps or calls. */
 export function useLine(model: ModelName | null, wanted: WantedLine | null, version: unknown): Answer<TensorLine> {
-  const key = model === null || wanted === null ? null : JSON.stringify([model, wanted, version]);
-  return useAnswer(key, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort), heldLines);
+  const of = wanted?.over === 'steps' ? {...wanted, step: null} : wanted; // over all steps, whichever is on show
+  const subject = model === null || wanted === null ? null : JSON.stringify([model, of]);
+  const key = subject === null ? null : JSON.stringify([subject, version]);
+  return useAnswer(key, (abort) => answers.tensorLine(model as ModelName, wanted as WantedLine, abort), heldLines, subject);
 }
 
 /** How often it is asked what a model that is not on show has kept: the poll asks for nothing of it. */
