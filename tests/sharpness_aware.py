@@ -1,4 +1,4 @@
-"""An optimizer that calls another one, as SAM does."""
+"""Optimizers that climb before they move, as SAM does."""
 
 from __future__ import annotations
 
@@ -27,3 +27,26 @@ class SharpnessAware(Optimizer):
             for each, old in zip(parameters, before, strict=True):
                 each.copy_(old)
         self.base.step()
+
+
+class TwoStepSharpnessAware(Optimizer):
+    """As above, but the training loop calls each half itself, and takes the gradient between them."""
+
+    def __init__(self, base: Optimizer) -> None:
+        super().__init__(base.param_groups, {})
+        self.base = base
+        self.before: list[Any] = []
+
+    @torch.no_grad()
+    def first_step(self) -> None:
+        self.before = [(each, each.detach().clone()) for group in self.param_groups for each in group["params"]]
+        for each, _ in self.before:
+            each.add_(each.grad, alpha=0.1)
+        self.zero_grad()
+
+    @torch.no_grad()
+    def second_step(self) -> None:
+        for each, old in self.before:
+            each.data = old
+        self.base.step()
+        self.zero_grad()

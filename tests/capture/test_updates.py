@@ -17,14 +17,22 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from tests.listening import Listening, assert_row
-from tests.sharpness_aware import SharpnessAware
+from tests.sharpness_aware import SharpnessAware, TwoStepSharpnessAware
 from torchgraph_explorer import watch
 from torchgraph_explorer.capture import direct_forwards
 from torchgraph_explorer.capture.forward_passes import PASSES
 from torchgraph_explorer.capture.forward_recorder import MOST_SKIPPED
+from torchgraph_explorer.capture.optimizer_steps import MOST_WITHIN_STEP
 from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE
 from torchgraph_explorer.errors import OptionError, TorchgraphWarning
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled_yet() -> None:
+    """Other tests of this process may have compiled something, and then writes into parameters may be updates."""
+    if (dynamo := sys.modules.get("torch._dynamo.utils")) is not None:
+        dynamo.counters.clear()
 
 
 def network() -> nn.Sequential:
@@ -114,6 +122,42 @@ def sharpness_aware(model: nn.Module) -> None:
     for _ in range(3):
         closure()
         optimizer.step(closure)
+
+
+def sharpness_aware_in_two_steps(model: nn.Module) -> None:
+    optimizer = TwoStepSharpnessAware(sgd(model))
+    for _ in range(3):
+        loss_of(model).backward()
+        optimizer.first_step()
+        loss_of(model).backward()
+        optimizer.second_step()
+
+
+def sharpness_aware_by_hand(model: nn.Module) -> None:
+    """As in ASAM, which is a class of its own around an optimizer."""
+    optimizer = sgd(model)
+    for _ in range(3):
+        for sign in (1, -1):
+            loss_of(model).backward()
+            with torch.no_grad():
+                for each in model.parameters():
+                    each.add_(0.1 * sign)
+            if sign == 1:
+                optimizer.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def initialised_by_its_first_data(model: Any) -> None:
+    optimizer = sgd(model)
+    for layer in (model[0], model[2]):
+        with torch.no_grad():
+            layer.weight.div_(loss_of(model).sqrt())
+        loss_of(model)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
 
 
 def two_optimizers(model: nn.Module) -> None:
@@ -326,6 +370,9 @@ LOOPS = {
     "LBFGS": Loop(lbfgs, (ROOT * 3,)),
     "in a closure": Loop(in_a_closure, (ROOT,)),
     "sharpness-aware": Loop(sharpness_aware, (ROOT * 2,), optimizers=2),
+    "sharpness-aware, in two steps": Loop(sharpness_aware_in_two_steps, (ROOT * 2,)),
+    "sharpness-aware, by hand": Loop(sharpness_aware_by_hand, (ROOT * 2,)),
+    "initialised by its first data": Loop(initialised_by_its_first_data, (ROOT * 3, ROOT)),
     "two optimizers": Loop(two_optimizers, (ROOT,), optimizers=2),
     "in the backward pass": Loop(in_the_backward_pass, (ROOT,), optimizers=4),
     "skipped batches": Loop(skipped_batches, (ROOT, ROOT * 2)),
@@ -498,6 +545,20 @@ def test_the_steps_of_a_compiled_optimizer_are_recognized_by_what_they_write() -
     assert [frame.step for frame in heard.frames] == [0, 1, 2]
     assert [calls(heard, at, "") for at in range(3)] == [[0, 1]] * 3
     assert watcher.step == 3
+
+
+def test_writes_that_come_again_and_again_without_an_update_by_an_optimizer_are_updates() -> None:
+    model, heard = network(), Listening()
+    optimizer = sgd(model)
+    with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:
+        for _ in range(MOST_WITHIN_STEP + 4):
+            optimizer.zero_grad()
+            loss_of(model).backward()
+            with torch.no_grad():
+                for each in model.parameters():
+                    each.sub_(0.01)
+    assert watcher.step == 4
+    assert [frame.step for frame in heard.frames] == [0, 1, 2, 3]
 
 
 def test_recording_tells_whether_this_step_is_logged() -> None:

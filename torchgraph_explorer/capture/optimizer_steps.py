@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -30,6 +31,10 @@ from torchgraph_explorer.capture.uncompiled import uncompiled
 
 ASK_AGAIN = 20
 """Steps after which it is asked again whether an optimizer has parameters of the model."""
+
+
+MOST_WITHIN_STEP = 10
+"""Writes into parameters by uncompiled code that are not taken for updates, if no hook has shown an update yet."""
 
 
 class OptimizerListener(Protocol):
@@ -323,11 +328,23 @@ class ParameterWrites:
     """Whether the parameters of a model were written to, for updates by an optimizer whose step is compiled.
 
     Torch calls no hook in compiled code. It counts what is written into each tensor.
+
+    Code that is not compiled writes into parameters between two passes of a step, too: the first half of a
+    sharpness-aware step climbs, and an initialisation may wait for data. Such writes are taken for updates only if many
+    of them come before any update that a hook shows.
     """
 
     def __init__(self) -> None:
         """Begin with no parameter noted."""
         self._noted: tuple[tuple[ParameterPlace, int, int], ...] = ()
+        self._uncompiled = 0
+
+    def are_update(self) -> bool:
+        """Whether what was written since `note` is an update that no hook shows. Asked once for each `note`."""
+        if not self._are_new():
+            return False
+        self._uncompiled += 1
+        return has_compiled() or self._uncompiled > MOST_WITHIN_STEP
 
     def note(self, model: nn.Module) -> None:
         """Look for new ones from now on, in the first and the last parameter that is trained."""
@@ -335,8 +352,17 @@ class ParameterWrites:
             trained = [found for found in parameter_places(model) if has_values(found[0]) and found[0].requires_grad]
             self._noted = tuple((place, id(each), version_of(each)) for each, place in trained[:1] + trained[-1:])
 
-    def are_new(self) -> bool:
+    def _are_new(self) -> bool:
         """Whether a noted parameter was written to since `note`."""
         with NoDispatch():
             noted = [(place.parameter, number, version) for place, number, version in self._noted]
             return any(now is not None and id(now) == number and version_of(now) != old for now, number, old in noted)
+
+
+def has_compiled() -> bool:
+    """Whether torch has compiled anything in this process. Where this release of torch cannot say, it may have."""
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    if dynamo is None:
+        return False
+    counters = getattr(dynamo, "counters", None)
+    return counters is None or bool(counters.get("frames"))

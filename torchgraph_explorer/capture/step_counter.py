@@ -159,7 +159,7 @@ class StepCounter:
         if self.steps_are is StepsAre.UNKNOWN and self.is_begun:  # no update has come between: will one come?
             self.steps_are = StepsAre.UPDATES if self.optimizers.exist(model) else StepsAre.PASSES
         self._passes += 1
-        was_moved = not self.sees_updates and self.is_begun and self._writes.are_new()
+        was_moved = not self.sees_updates and self.is_begun and self._writes.are_update()
         if not self.sees_updates:
             self._writes.note(model)
         skipped = self.optimizers.skipped()
