@@ -1683,6 +1683,50 @@ def test_samples_that_are_taken_for_a_sequence_are_told(
     assert told == (["layer"] if is_told else [])
 
 
+class RNN(nn.Module):
+    """Has the name of a class of torch's, which takes the length of a sequence first, and takes samples first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.out = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 3)
+
+    def forward(self, values: Tensor) -> Tensor:
+        return cast("Tensor", self.out(self.lstm(values)[0][:, -1]))
+
+
+def test_a_class_of_the_users_is_not_taken_for_the_one_of_torch_that_has_its_name(tmp_path: Path) -> None:
+    def loss(watched: Any) -> Tensor:
+        return cast("Tensor", (watched(torch.randn(5, 6, 8)) - 1).square().mean())
+
+    net = RNN()
+    assert "batch-as-sequence" not in {one.kind for one in found(tmp_path, net, sgd(net), loss=loss)}
+
+
+class FrameByFrame(nn.Module):
+    """As the decoder of Tacotron: the first frame is zero, and the recurrence begins with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prenet, self.cell, self.out = nn.Linear(4, 8, bias=False), nn.GRUCell(8, 4), nn.Linear(4, 4)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        given = self.prenet(torch.cat([torch.zeros_like(frames[:1]), frames[:-1]])).relu()
+        state, made = torch.zeros(frames.shape[1], 4), []
+        for one in given:
+            state = self.cell(one, state)
+            made.append(self.out(state))
+        return torch.stack(made)
+
+
+def test_zeros_in_the_first_part_of_what_a_relu_gives_are_no_dead_units(tmp_path: Path) -> None:
+    def loss(watched: Any) -> Tensor:
+        frames = torch.randn(5, 6, 4)
+        return cast("Tensor", (watched(frames) - frames).square().mean())
+
+    net = FrameByFrame()
+    assert "dead-units" not in {one.kind for one in found(tmp_path, net, sgd(net), loss=loss)}
+
+
 @pytest.mark.parametrize(("decay", "is_told"), [(50.0, True), (0.05, False)])
 def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
     decay: float, *, is_told: bool, tmp_path: Path

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from torchgraph_explorer.schema import Call, Edge, Module, ModuleGraph, Role, Series, TensorInfo
 
+TORCH = "torch."
+"""The beginning of the qualified names of torch's classes."""
+
 MOST_NAMED_ON_A_WAY = 64
 """How many edges between named tensors are followed for each edge of the graph, on average."""
 
@@ -84,6 +87,11 @@ class Places:
         """
         known = self.modules.get(module)
         return "" if known is None or _is_only_called_recurrent(known) else known.class_name
+
+    def torch_class_of(self, module: str) -> str:
+        """The class of a module if it is torch's own, which a class of the user's may share the name of; else empty."""
+        is_torch = module in self.modules and self.modules[module].class_path.startswith(TORCH)
+        return self.modules[module].class_name if is_torch else ""
 
     def option(self, module: str, name: str) -> str | None:
         """A value of a module's `extra_repr`."""

@@ -157,7 +157,7 @@ def _recurrent(evidence: Evidence) -> Iterator[Finding]:
         return
     for column in evidence.of_kind("value", "param"):
         series, info = evidence.series[column], evidence.places.tensor(evidence.series[column])
-        is_recurrent = evidence.places.class_of(series.module) in RECURRENT | RECURRENT_CELLS
+        is_recurrent = evidence.places.torch_class_of(series.module) in RECURRENT | RECURRENT_CELLS
         if not is_recurrent or not series.path.startswith("weight_hh") or info is None or not info.requires_grad:
             continue
         inputs = float(info.shape[-1] or 1)

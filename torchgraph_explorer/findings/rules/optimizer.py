@@ -13,12 +13,11 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.places import Weight, dimensions
+from torchgraph_explorer.findings.places import TORCH, Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.frozen_zero import frozen_at_zero
 from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
-from torchgraph_explorer.findings.rules.own_layers import TORCH
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, listed, named, quoted
 from torchgraph_explorer.findings.rules.ties import is_standard_normal
 from torchgraph_explorer.schema import EXTENT, Extent, Shape

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.places import TORCH
 from torchgraph_explorer.schema import Call, Module, TensorInfo
-
-TORCH = "torch."
-"""The beginning of the qualified names of torch's classes."""
 
 
 class Gain(NamedTuple):

@@ -273,7 +273,7 @@ def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
 
 def _layer(evidence: Evidence, series: Series) -> str:
     """The number, in digits, of the layer of a recurrent module that a parameter is of; empty in other modules."""
-    found = _LAYER.search(series.path) if evidence.places.class_of(series.module) in RECURRENT else None
+    found = _LAYER.search(series.path) if evidence.places.torch_class_of(series.module) in RECURRENT else None
     return found[1] if found else ""
 
 

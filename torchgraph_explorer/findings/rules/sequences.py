@@ -67,7 +67,7 @@ def _shapes_of_sequences(evidence: Evidence) -> set[Shape]:
 
 
 def _told(evidence: Evidence, call: Call, samples_at: int, *, length: int | None) -> Finding:
-    is_attention = evidence.places.class_of(call.module) == ATTENTION
+    is_attention = evidence.places.torch_class_of(call.module) == ATTENTION
     does = "attends from sample to sample" if is_attention else "goes from sample to sample"
     is_at, wanted_at = ("second", "first") if samples_at == 0 else ("first", "second")
     return finding(
@@ -88,7 +88,7 @@ def _told(evidence: Evidence, call: Call, samples_at: int, *, length: int | None
 
 def _samples_wanted_at(evidence: Evidence, module: str) -> int | None:
     """The dimension that a layer for sequences takes for the samples; None for another layer, or if it is not known."""
-    name, first = evidence.places.class_of(module), evidence.places.option(module, "batch_first")
+    name, first = evidence.places.torch_class_of(module), evidence.places.option(module, "batch_first")
     if name not in {*RECURRENT, ATTENTION} or (name == ATTENTION and first is None):
         return None
     return 0 if first == "True" else 1

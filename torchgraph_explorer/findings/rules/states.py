@@ -63,7 +63,7 @@ def _never_used(evidence: Evidence) -> Iterator[Finding]:
     """
     places = evidence.places
     for name in sorted(places.called, key=places.order):
-        if places.class_of(name) not in RECURRENT or (rows := _rows_without_state(evidence, name)) is None:
+        if places.torch_class_of(name) not in RECURRENT or (rows := _rows_without_state(evidence, name)) is None:
             continue
         lengths = {shape[1 if places.option(name, "batch_first") == "True" else 0] for shape in _given(evidence, name)}
         is_short = lengths == {1}
@@ -135,7 +135,7 @@ def _are_detached(evidence: Evidence, module: str, pairs: Sequence[tuple[Call, C
     """
     if not all(any(info.requires_grad for info in earlier.outputs) for earlier, _ in pairs):
         return False
-    if evidence.places.class_of(module) in RECURRENT_CELLS:  # its first input is no state
+    if evidence.places.torch_class_of(module) in RECURRENT_CELLS:  # its first input is no state
         return not any(
             info.requires_grad for _, call in pairs for info in call.inputs if not info.path.startswith("input[0]")
         )

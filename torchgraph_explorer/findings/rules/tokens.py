@@ -138,7 +138,7 @@ def _goes_both_ways(evidence: Evidence, length: int) -> tuple[str, int] | None:
     """
     places = evidence.places
     for call in places.calls:
-        name = places.class_of(call.module)
+        name = places.torch_class_of(call.module)
         if name in RECURRENT and places.option(call.module, "bidirectional") == "True":
             return call.module, 0
         if name == "Conv1d" and _keeps_length(call, length) and _is_wide(evidence, call.module):
@@ -240,7 +240,7 @@ def _is_causal(evidence: Evidence, inputs: list[_Input]) -> bool:
 def _recurs_over_tokens(evidence: Evidence) -> bool:
     """Whether there is one call of a recurrence, no attention, and it goes one way over what an embedding gives."""
     places = evidence.places
-    recurrent = [number for number, call in enumerate(places.calls) if places.class_of(call.module) in RECURRENT]
+    recurrent = [number for number, call in enumerate(places.calls) if places.torch_class_of(call.module) in RECURRENT]
     if len(recurrent) != 1 or any(True for _ in operations(evidence, "attention")):
         return False
     if places.option(places.calls[recurrent[0]].module, "bidirectional") == "True":

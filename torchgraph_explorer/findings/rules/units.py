@@ -5,6 +5,7 @@ The evidence is shares of zeros, histograms and standard deviations of outputs o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ from torchgraph_explorer.schema import Series, TensorInfo, Units
 
 DEAD_SHARE = 0.98
 """Least share of zeros in the output of a dead ReLU."""
+
+ABOVE_ZERO, MOST_POSITIVE = 1e-30, 0.1
+"""From where on a number counts as positive; and the largest share of such elements that a layer's output has before a
+dead ReLU, with a margin for what pooling or a normalisation does between them."""
 
 UNUSED, LEAST_LOOKED_AT = 0.6, 4
 """Least share of the units that are zero for every sample, of a layer of many zeros that is dead and not sparse; and
@@ -57,7 +62,11 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         series, shares = evidence.series[column], evidence.zero_shares[:, column]
         there = np.flatnonzero(np.isfinite(shares))
         rows = held(shares[there] >= DEAD_SHARE, share=HELD)
-        if rows is None or _are_used(evidence, series, there[rows]):
+        if (
+            rows is None
+            or _are_used(evidence, series, there[rows])
+            or _is_a_part(evidence, column, at=at, dead=there[rows])
+        ):
             continue
         worst = float(shares[there[rows]].min())
         share = "All" if worst == 1 else f"At least {worst:.1%}"
@@ -73,6 +82,19 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
             band=Band("zero_fraction", high=DEAD_SHARE) if at is series else None,
         )
+
+
+def _is_a_part(evidence: Evidence, column: int, *, at: Series, dead: Rows) -> bool:
+    """Whether a layer's output is often above zero, at the rows `dead` of the column, in which it is hardly found.
+
+    Then zeros come from elsewhere: the input is a part of what a ReLU gave, as the first step of a sequence that begins
+    with zeros, or was joined from several tensors.
+    """
+    if at is evidence.series[column] or (source := functional_source(evidence, column)) is None:
+        return False
+    some = {int(dead[0]), int(dead[len(dead) // 2]), int(dead[-1])}
+    shares = [evidence.share_within(source, row, (ABOVE_ZERO, math.inf)) for row in some]
+    return min(shares) > MOST_POSITIVE
 
 
 def _are_used(evidence: Evidence, output: Series, dead: Rows) -> bool:
