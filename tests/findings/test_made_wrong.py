@@ -1727,6 +1727,24 @@ def test_zeros_in_the_first_part_of_what_a_relu_gives_are_no_dead_units(tmp_path
     assert "dead-units" not in {one.kind for one in found(tmp_path, net, sgd(net), loss=loss)}
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "is_told"),
+    [
+        pytest.param(partial(torch.optim.Adam, lr=1e-3), False, id="Adam"),
+        pytest.param(partial(torch.optim.SGD, lr=1e-9), True, id="SGD"),
+    ],
+)
+def test_a_large_gradient_is_told_unless_the_optimizer_divides_by_its_size(
+    optimizer: Any, *, is_told: bool, tmp_path: Path
+) -> None:
+    def loss(watched: Any) -> Tensor:
+        return cast("Tensor", 1e4 * (watched(torch.randn(64, 8)) - 1).square().sum())
+
+    net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4))
+    told = {one.kind for one in found(tmp_path, net, optimizer(net.parameters()), loss=loss)}
+    assert ("exploding-gradient" in told) == is_told
+
+
 @pytest.mark.parametrize(("decay", "is_told"), [(50.0, True), (0.05, False)])
 def test_a_decay_is_told_that_takes_the_weights_away_within_a_few_steps(
     decay: float, *, is_told: bool, tmp_path: Path

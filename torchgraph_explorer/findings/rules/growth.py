@@ -14,6 +14,7 @@ from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.learning import is_lowest_below_zero, learns
+from torchgraph_explorer.findings.rules.loop import is_adaptive
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.precision import underflow
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, named
@@ -29,8 +30,9 @@ GRADIENT_TO_WEIGHTS = 1.0
 """A gradient that has grown counts only if its norm exceeds so many times the norm of the weights at the beginning."""
 
 GRADIENT_BEYOND_WEIGHTS = 1e3
-"""A gradient whose norm exceeds so many times that of the weights is too large, whether it has grown or not, unless the
-training learns: the gradient of a loss that sums over many samples may well be, with a small learning rate."""
+"""A gradient whose norm exceeds so many times that of the weights is too large, whether it has grown or not. Not so if
+the training learns, or if its optimizers divide by the usual size of gradients: the gradient of a loss that sums over
+many samples may well be, with a small learning rate."""
 
 ACTIVATION_GROWTH = 1e3
 """Largest root mean square of an output that has not exploded, over what is usual in the network at the beginning."""
@@ -76,7 +78,7 @@ def exploding_gradient(evidence: Evidence) -> Iterator[Finding]:
     is_large = (total > GRADIENT_GROWTH * _least_before(total, early)) & (total > GRADIENT_TO_WEIGHTS * held)
     if learns(evidence):
         is_large &= bool(np.median(is_large[-max(LEAST_ROWS, len(rows) // 10) :]) > 0)  # what has passed did no harm
-    else:
+    elif evidence.ends_bad or not _is_divided_out(evidence):
         is_large |= total > GRADIENT_BEYOND_WEIGHTS * held
     found = np.flatnonzero(is_large)
     if held <= 0 or len(found) < (1 if evidence.ends_bad else max(LEAST_ROWS, len(rows) // 20)):
@@ -111,6 +113,15 @@ def _after_clipping(evidence: Evidence, total: Floats) -> Floats:
         others = np.setdiff1d(np.arange(len(total)), known)
         left[others] = np.minimum(total[others], left[clipped].max())
     return left
+
+
+def _is_divided_out(evidence: Evidence) -> bool:
+    """Whether all optimizers divide by the usual size of gradients: then it does not matter how large these are.
+
+    The gradient of a loss that sums over many elements is large from the first step on.
+    """
+    rows = rows_with(evidence, lambda facts: bool(facts.groups))
+    return bool(rows) and all(is_adaptive(facts_at(evidence, row)) for row in rows)
 
 
 def _least_before(total: Floats, early: Rows) -> Floats:

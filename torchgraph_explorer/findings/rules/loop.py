@@ -208,7 +208,7 @@ def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     is_clipped = remains < 1 - TOLERANCE
     if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
         return
-    clipped, is_divided = float(np.median(after)), all(map(_is_adaptive, known))
+    clipped, is_divided = float(np.median(after)), all(map(is_adaptive, known))
     yield finding(
         evidence,
         "clipping-always",
@@ -278,7 +278,7 @@ _DIVIDED = (
 )
 
 
-def _is_adaptive(facts: TrainingFacts) -> bool:
+def is_adaptive(facts: TrainingFacts) -> bool:
     """Whether all optimizers of an update divide by the usual size of gradients, by their names."""
     names = {group.optimizer.lower() for group in facts.groups}
     return bool(names) and all(any(word.lower() in name for word in ADAPTIVE) for name in names)
