@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -81,17 +80,19 @@ class Places:
         return self._first.get(module, len(self.calls)) if found is None else found
 
     def class_of(self, module: str) -> str:
-        """The class of a module; empty if it is not known, or only has the name of a recurrent layer.
-
-        Many people call a model of their own `LSTM`, which has a recurrent layer among others.
-        """
-        known = self.modules.get(module)
-        return "" if known is None or _is_only_called_recurrent(known) else known.class_name
+        """The class of a module; empty if it is not known."""
+        return self.modules[module].class_name if module in self.modules else ""
 
     def torch_class_of(self, module: str) -> str:
-        """The class of a module if it is torch's own, which a class of the user's may share the name of; else empty."""
-        is_torch = module in self.modules and self.modules[module].class_path.startswith(TORCH)
-        return self.modules[module].class_name if is_torch else ""
+        """The class of a module if it is torch's own, or is derived from a recurrent layer of torch; else empty.
+
+        Many people call a model of their own `LSTM`, which has such a layer among others.
+        """
+        known = self.modules.get(module)
+        is_torch = known is not None and (
+            known.class_path.startswith(TORCH) or any(param.path.startswith("weight_ih") for param in known.params)
+        )
+        return known.class_name if known is not None and is_torch else ""
 
     def option(self, module: str, name: str) -> str | None:
         """A value of a module's `extra_repr`."""
@@ -280,16 +281,6 @@ class Places:
     def numbered(self, module: str, call: int | None) -> int | None:
         """The number of a call in the graph; None if the graph does not have it."""
         return self._calls.get((module, call))
-
-
-def _is_only_called_recurrent(module: Module) -> bool:
-    """Whether a module has the name of a recurrent layer of torch, and is neither one nor derived from one."""
-    is_called_so = _RECURRENT.fullmatch(module.class_name) is not None
-    is_torch = module.class_path.startswith("torch.") or any(one.path.startswith("weight_ih") for one in module.params)
-    return is_called_so and not is_torch
-
-
-_RECURRENT = re.compile(r"(RNN|LSTM|GRU)(Cell)?")
 
 
 def dimensions(info: TensorInfo | None) -> int:

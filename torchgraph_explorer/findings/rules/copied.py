@@ -34,7 +34,7 @@ def target_in_inputs(evidence: Evidence) -> Iterator[Finding]:
     columns = {int(numbers[1]) for _, numbers in seen}
     if len(seen) < LEAST_STEPS or len(columns) != 1 or not all(numbers[0] < EQUAL for _, numbers in seen):
         return
-    if any(evidence.places.class_of(name) in RECURRENT | RECURRENT_CELLS for name in evidence.places.modules):
+    if any(evidence.places.torch_class_of(name) in RECURRENT | RECURRENT_CELLS for name in evidence.places.modules):
         return
     column = columns.pop()
     yield finding(
