@@ -39,6 +39,12 @@ LIMIT_PIXELS = """(strip) => {
 
 ABOUT = "About this kind of finding"
 
+ANSWER: dict[str, Any] = {
+    **{"version": "0", "is_same": False, "is_complete": True, "left_out": 0, "problem": None, "recorded": 2},
+    **{"looked_at": {"steps": 2, "first": 0, "last": 1}, "findings": []},
+}
+"""What `api/findings` says of a run of two steps without findings."""
+
 CAMERA = "() => document.querySelector('.canvas > g').getAttribute('transform')"
 
 
@@ -111,9 +117,7 @@ def tell(page: Page, answers: Callable[[], dict[str, Any]]) -> None:
     """Answer `api/findings` with what `answers` gives."""
 
     def fulfil(route: Route) -> None:
-        said = {"version": "0", "is_same": False, "is_complete": True, "left_out": 0, "problem": None, "recorded": 2}
-        looked_at = {"steps": 2, "first": 0, "last": 1}
-        route.fulfill(json={**said, "looked_at": looked_at, "findings": [], **answers()})
+        route.fulfill(json={**ANSWER, **answers()})
 
     page.route("**/api/findings*", fulfil)
 
@@ -337,6 +341,22 @@ def test_a_healthy_run_says_plainly_that_nothing_was_found(viewer: Viewer, logdi
     viewer.open("clean")
     expect(viewer.page.locator(".findings")).to_have_text("No findings in 10 steps, 0 to 9")
     expect(viewer.page.locator(EVERYTHING)).to_have_count(0)
+
+
+def test_errors_and_warnings_of_the_runs_other_models_are_told_and_lead_there(viewer: Viewer, pair: str) -> None:
+    def fulfil(route: Route) -> None:
+        is_linear = "model=linear" in route.request.url
+        findings = [made_up(0), made_up(1, severity="error"), made_up(2, severity="info")] if is_linear else []
+        route.fulfill(json={**ANSWER, "findings": findings})
+
+    viewer.page.route("**/api/findings*", fulfil)
+    viewer.open(pair, model="gates")
+    others = viewer.page.get_by_role("list", name="Findings of other models")
+    expect(viewer.page.locator(".findings")).to_contain_text("No findings in 2 steps")
+    expect(others.get_by_role("listitem")).to_have_text("Inlinear11")
+    others.get_by_role("button", name="linear").click()
+    expect(rows(viewer)).to_have_count(3)
+    expect(others).to_have_count(0)
 
 
 def test_a_run_that_is_all_nan_has_one_finding(viewer: Viewer, logdir: Path) -> None:

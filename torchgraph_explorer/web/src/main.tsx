@@ -12,6 +12,7 @@ import {startShowing} from './view/state/shown';
 import {startFollowingKept} from './view/tensors/store';
 import {startDivergence} from './view/comparison/divergence';
 import {startComparing} from './view/comparison/state';
+import {startElsewhere} from './view/findings/elsewhere';
 import {startFindings} from './view/findings/start';
 import {Root} from './view/flow/Root';
 import {startTheme} from './view/header/theme';
@@ -30,6 +31,7 @@ watchForQuiet();
 startScene();
 startFollowingKept();
 startFindings();
+startElsewhere();
 startForgetting();
 
 const place = document.getElementById('app') as HTMLElement;

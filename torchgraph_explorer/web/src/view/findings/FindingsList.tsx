@@ -12,8 +12,10 @@ import type {Root} from '../../findings/roots';
 import {counted} from '../../numberText';
 import {SeverityIcon} from './SeverityIcon';
 import * as choices from '../state/choices';
+import {openModel} from '../state/live';
 import {connection} from '../state/runs';
 import * as shown from '../state/shown';
+import {elsewhere} from './elsewhere';
 import {found, roots} from './found';
 import {goToFinding} from './goToFinding';
 
@@ -22,6 +24,8 @@ const unfolded = signal<ReadonlySet<string>>(new Set());
 /** Key of the row that the keyboard is at. */
 const current = signal<string | null>(null);
 const isOpen = signal(true);
+
+const SEVERITIES: readonly Severity[] = ['error', 'warning', 'info'];
 
 interface Row {
   key: string;
@@ -61,6 +65,7 @@ export function FindingsList() {
       {hasSome ? <Head findings={now!.findings} /> : <Nothing found={now} />}
       {hasSome && isOpen.value && <List />}
       {hasSome && isOpen.value && <Foot found={now!} />}
+      <ElsewhereList />
       <News />
     </section>
   );
@@ -97,25 +102,50 @@ function stepsText({looked_at: looked, recorded}: Findings): string {
 }
 
 function Head({findings}: {findings: readonly Finding[]}) {
-  const severities: readonly Severity[] = ['error', 'warning', 'info'];
   return (
     <h2 class="findings-head">
       <button type="button" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
         <span class="fold" aria-hidden="true" />
         Findings
-        {severities.map((severity) => {
-          const count = findings.filter((one) => one.severity === severity).length;
-          return (
-            count > 0 && (
-              <span key={severity} class="findings-count">
-                <SeverityIcon severity={severity} />
-                {count}
-              </span>
-            )
-          );
-        })}
+        <Counts findings={findings} />
       </button>
     </h2>
+  );
+}
+
+function Counts({findings}: {findings: readonly Finding[]}) {
+  return (
+    <>
+      {SEVERITIES.map((severity) => {
+        const count = findings.filter((one) => one.severity === severity).length;
+        return (
+          count > 0 && (
+            <span key={severity} class="findings-count">
+              <SeverityIcon severity={severity} />
+              {count}
+            </span>
+          )
+        );
+      })}
+    </>
+  );
+}
+
+/** The other models of the run that have errors or warnings: without it, `No findings` would be taken for all of them. */
+function ElsewhereList() {
+  if (elsewhere.value.length === 0) return null;
+  return (
+    <ul class="findings-elsewhere" aria-label="Findings of other models">
+      {elsewhere.value.map(({model, findings}) => (
+        <li key={model}>
+          <span>In</span>
+          <button type="button" title={`Show ${model}`} onClick={() => openModel(choices.run.value!, model)}>
+            {model}
+          </button>
+          <Counts findings={findings} />
+        </li>
+      ))}
+    </ul>
   );
 }
 
