@@ -244,3 +244,17 @@ def test_a_model_of_one_module_is_drawn_as_that_module(own_viewer: Viewer, own_l
     expect(own_viewer.node("#0")).to_contain_text("Linear")
     expect(own_viewer.page.locator(".node")).to_have_count(1)
     expect(own_viewer.page.get_by_role("region", name="Facts")).to_contain_text("in_features")
+
+
+def test_of_several_calls_the_first_that_gradients_come_back_to_is_open(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with runs.watching(model, own_logdir, "again"):
+        for _ in range(2):
+            optimizer.zero_grad()
+            guess = model(torch.ones(2, 4)).detach()
+            (model(torch.ones(2, 4)) - guess + 1).square().mean().backward()
+            optimizer.step()
+    own_viewer.open("again")
+    expect(own_viewer.node("0#1")).to_be_visible()
+    expect(own_viewer.page.locator(".outline-row.is-inside")).to_contain_text("Sequential")

@@ -69,13 +69,13 @@ export function Outline() {
   );
 }
 
-/** Unfolds and scrolls to the module of what is selected, or of the call that is open. */
 /** Whether the current row is within so much of the list. */
 function isInSight({scrollTop}: HTMLElement, room: number): boolean {
   const top = ROW_PX * rows.peek().findIndex(({module}) => module.name === current.peek());
   return top >= 0 && top + ROW_PX > scrollTop && top < scrollTop + room;
 }
 
+/** Unfolds and scrolls to the module of what is selected, or of the call that is open. */
 function useFollowSelection(list: {current: HTMLDivElement | null}): void {
   const name = shownModule();
   const wanted = useRef<string | null>(null);
@@ -116,7 +116,8 @@ function Row({row: {module, depth, isOpen}, top}: {row: OutlineRow; top: number}
   const isCurrent = current.value === module.name;
   const colour = module.calls.map((key) => pinColours.value.get(key)).find((one) => one !== undefined);
   const index = call === undefined ? undefined : shown.callIndex.value.get(call);
-  const isInside = index !== undefined && index === shown.inside.value;
+  const open = shown.inside.value;
+  const isInside = open !== null && module.calls.some((key) => shown.callIndex.value.get(key) === open);
   const mark = marks.value.modules.get(module.name);
   const findings = findingMarksShown.value.modules.get(module.name);
   return (

@@ -82,7 +82,7 @@ export const callIndex: ReadonlySignal<Map<NodeKey, number>> = computed(() => {
   return new Map((now?.calls ?? []).map((_, i) => [callKey(now as ModuleGraph, i), i]));
 });
 
-/** Index of the call that is open; null is the top. By default the model's own call, the first if it is called several times. */
+/** Index of the call that is open; null is the top. By default the model's own call; if it is called several times, see `calledFirst`. */
 export const inside: ReadonlySignal<number | null> = computed(() => {
   const key = choices.insideKey.value;
   if (key === '') return null;
@@ -95,13 +95,19 @@ export const inside: ReadonlySignal<number | null> = computed(() => {
  * The top of a model that is called again and again, as for accumulated gradients, would be the same box many times. The inside
  * of one that calls nothing would be its inputs and outputs, without itself.
  */
-function firstOpened({calls, nodes}: ModuleGraph): number | null {
-  const roots = calls.flatMap((call, i) => (call.parent === null ? [i] : []));
-  const first = roots[0];
+function firstOpened({calls, modules, nodes}: ModuleGraph): number | null {
+  const roots = calls.flatMap(({parent, module, call}, index) => (parent === null ? [{index, module: modules[module]?.name, call}] : []));
+  const first = calledFirst(roots);
   if (first === undefined) return null;
-  const isOne = roots.every((root) => calls[root]?.module === calls[first]?.module);
-  const hasInside = calls.some(({parent}) => parent === first) || nodes.some(({inside, kind}) => inside === first && kind === 'attached');
-  return isOne && hasInside ? first : null;
+  const isOne = roots.every(({module}) => module === first.module);
+  const hasInside = calls.some(({parent}) => parent === first.index) || nodes.some(({inside, kind}) => inside === first.index && kind === 'attached');
+  return isOne && hasInside ? first.index : null;
+}
+
+/** The first call that gradients come back to: others are made without them, as what a generator makes for its discriminator's step. */
+function calledFirst<T extends {module: string | undefined; call: number}>(roots: readonly T[]): T | undefined {
+  const graded = data.value?.series.filter(({kind}) => kind === 'grad_norm') ?? [];
+  return roots.find((root) => graded.some(({module, call}) => module === root.module && call === root.call)) ?? roots[0];
 }
 
 /** The series of a node of the model on show, grouped as its panel shows them. */
