@@ -170,7 +170,7 @@ def test_the_command_line_exports_kept_tensors(tmp_path: Path, capsys: pytest.Ca
     assert found == [False, True, True]
     assert main(["export", str(tmp_path / "run"), "-o", str(tmp_path / "page.html"), "--tensors", "201"]) == 2
     assert (
-        "tensors is 201; it is how many MB of kept tensors are in the page, from 0 to 200." in capsys.readouterr().err
+        "tensors is 201.0; it is how many MB of kept tensors are in the page, from 0 to 200." in capsys.readouterr().err
     )
 
 
