@@ -283,6 +283,11 @@ class Places:
         return self._calls.get((module, call))
 
 
+def is_one_number(info: TensorInfo) -> bool:
+    """Whether a tensor has one number for each sample."""
+    return bool(info.shape) and all(size == 1 for size in info.shape[1:])
+
+
 def dimensions(info: TensorInfo | None) -> int:
     """How many dimensions a tensor has; 0 if it is not known."""
     return len(info.shape) if info else 0

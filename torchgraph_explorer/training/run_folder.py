@@ -27,12 +27,8 @@ def check_logdir(logdir: object) -> str:
     Raises:
         OptionError: It is no path.
     """
-    try:
-        path = checked_path(logdir, "")
-    except OptionError:
-        raise OptionError(
-            f"logdir={logdir!r} is not a folder for runs. Pass a path as a str or Path, or a URL as a str."
-        ) from None
+    advice = "Pass a path as a str or Path, or a URL as a str."
+    path = checked_path(logdir, advice, option="logdir=", kind="folder for runs")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

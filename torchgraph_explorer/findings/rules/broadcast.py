@@ -15,14 +15,14 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
-from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.findings.places import dimensions, is_one_number
 from torchgraph_explorer.findings.rules.advantages import advantages_broadcast
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
 from torchgraph_explorer.findings.rules.outputs import rounding, samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
-from torchgraph_explorer.schema import Series, TensorInfo
+from torchgraph_explorer.schema import Series
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def _is_one_target(evidence: Evidence) -> bool:
     """Whether a loss was logged, and gradients of a squared error draw all predictions of a batch to one number."""
     loss = judged(evidence)
     is_known = loss is not None and len(loss.values) >= LEAST_STEPS
-    outputs = [output for output in trained_outputs(evidence) if _is_one_number(output.info)] if is_known else []
+    outputs = [output for output in trained_outputs(evidence) if is_one_number(output.info)] if is_known else []
     return any(_centred_of_squares(evidence, output.column, output.norms) is not None for output in outputs)
 
 
@@ -138,7 +138,7 @@ def _report_several(evidence: Evidence, output: Series, rows: Rows, *, severity:
 def _by_size(evidence: Evidence) -> Iterator[Finding]:
     """Report outputs of one number a sample whose gradients count targets, or draw all of a batch to one number."""
     for series, info, column, norms in trained_outputs(evidence):
-        if not _is_one_number(info):
+        if not is_one_number(info):
             continue
         counted = _counted(evidence, column, norms)
         if counted is not None:
@@ -151,11 +151,6 @@ def _by_size(evidence: Evidence) -> Iterator[Finding]:
         if found is not None and severity is not None:
             samples = float(np.median(count[found.rows]))
             yield _report(evidence, series, found, severity=severity, samples=samples)
-
-
-def _is_one_number(info: TensorInfo) -> bool:
-    """Whether an output has one number for each sample."""
-    return bool(info.shape) and all(size == 1 for size in info.shape[1:])
 
 
 def _centred_of_squares(evidence: Evidence, column: int, norms: int) -> _Centred | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.judges import judges_of, outputs_of
 from torchgraph_explorer.findings.rules.outputs import lie_within
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
 from torchgraph_explorer.findings.rules.twice_by_gradient import LEAST_RANGE, LEAST_WITHOUT_MODULE
@@ -33,12 +34,8 @@ def sigmoid_of_judge_twice(evidence: Evidence) -> Iterator[Finding]:
 
     The loop has to call the part itself. It gives one number a sample, and all samples of a batch have one label.
     """
-    for module in sorted(_judges(evidence)):
-        rows = [
-            _rows(evidence, column)
-            for column in evidence.of_kind("value", "output")
-            if _is_of(evidence, column, module)
-        ]
+    for module in judges_of(evidence):
+        rows = [_rows(evidence, column) for column in _outputs_within(evidence, module)]
         known = [found for found in rows if found is not None]
         if not known or any(not is_twice.all() for _, is_twice in known):
             continue
@@ -59,28 +56,19 @@ def sigmoid_of_judge_twice(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _judges(evidence: Evidence) -> set[str]:
-    """The parts that the training loop calls itself, and that give one number a sample."""
-    calls = [call for graph in evidence.model.graphs for call in graph.calls if call.module and call.parent is None]
-    return {
-        call.module
-        for call in calls
-        if len(call.outputs) == 1 and len(call.outputs[0].shape) > 0 and set(call.outputs[0].shape[1:]) <= {1}
-    }
-
-
 def _has_sigmoid(evidence: Evidence, judge: str, rows: int) -> bool:
     """Whether a sigmoid is a module of this one, or its outputs at so many rows are too varied for untrained logits."""
     called = evidence.places.called
     if any(f"{one}.".startswith(f"{judge}.") and evidence.places.class_of(one) == "Sigmoid" for one in called):
         return True
-    columns = [column for column in evidence.of_kind("value", "output") if _is_of(evidence, column, judge)]
+    columns = _outputs_within(evidence, judge)
     low, high = (evidence.matrix(name)[:, columns] for name in ("min", "max"))
     return bool(rows >= LEAST_WITHOUT_MODULE and np.nanmax(high) - np.nanmin(low) > LEAST_RANGE)
 
 
-def _is_of(evidence: Evidence, column: int, module: str) -> bool:
-    return evidence.series[column].module == module and lie_within(evidence, column)
+def _outputs_within(evidence: Evidence, module: str) -> list[int]:
+    """Those of a module's outputs that are always between 0 and 1."""
+    return [column for column in outputs_of(evidence, module) if lie_within(evidence, column)]
 
 
 def _rows(evidence: Evidence, column: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]] | None:

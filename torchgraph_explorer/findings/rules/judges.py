@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.places import is_one_number
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
 from torchgraph_explorer.findings.rules.rule import finding, held, named
 from torchgraph_explorer.schema import Call
@@ -85,9 +86,9 @@ def flat_for_generator(evidence: Evidence) -> Iterator[Finding]:
 
 def _pairs(evidence: Evidence) -> Iterator[_Pair]:
     """Two modules that the training loop calls, and updates in turn, of which one is given what the other made."""
-    calls = [call for graph in evidence.model.graphs for call in graph.calls if call.module and call.parent is None]
-    judges = sorted({call.module for call in calls if _is_one_number(call)})
-    updated = {name: _updates(evidence, name) for name in sorted({call.module for call in calls})} if judges else {}
+    judges = judges_of(evidence)
+    called = sorted({call.module for call in _called_by_loop(evidence)}) if judges else []
+    updated = {name: _updates(evidence, name) for name in called}
     for judge in judges:
         for maker, rows in updated.items():
             alone = sorted(rows - updated[judge])
@@ -95,9 +96,15 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
                 yield _Pair(judge, maker, alone)
 
 
-def _is_one_number(call: Call) -> bool:
-    """Whether a call gives one number for each sample."""
-    return len(call.outputs) == 1 and len(call.outputs[0].shape) > 0 and set(call.outputs[0].shape[1:]) <= {1}
+def judges_of(evidence: Evidence) -> list[str]:
+    """The parts that the training loop calls itself, and that give one number for each sample."""
+    calls = _called_by_loop(evidence)
+    return sorted({call.module for call in calls if len(call.outputs) == 1 and is_one_number(call.outputs[0])})
+
+
+def _called_by_loop(evidence: Evidence) -> list[Call]:
+    """The calls of parts of the model that the training loop makes itself."""
+    return [call for graph in evidence.model.graphs for call in graph.calls if call.module and call.parent is None]
 
 
 def _updates(evidence: Evidence, module: str) -> set[int]:
@@ -116,7 +123,7 @@ def _is_given(evidence: Evidence, judge: str, maker: str) -> bool:
     What is detached on its way has no edge in the graph.
     """
     given = [one for one in evidence.of_kind("value", "input") if evidence.series[one].module == judge]
-    made = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == maker]
+    made = outputs_of(evidence, maker)
     means = evidence.matrix("mean")
     is_same = means[:, given][:, :, None] == means[:, made][:, None, :]
     return bool(is_same.any(axis=(1, 2)).sum() >= FIRST)
@@ -138,16 +145,21 @@ def _at_outputs(evidence: Evidence, module: str) -> Floats:
     return found.max(axis=1) if columns else np.zeros(len(evidence))
 
 
+def outputs_of(evidence: Evidence, module: str) -> list[int]:
+    """The columns of the values of a module's outputs."""
+    return [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == module]
+
+
 def _gives_probabilities(evidence: Evidence, judge: str) -> bool:
     """Whether all outputs of a judge are between 0 and 1."""
-    columns = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == judge]
+    columns = outputs_of(evidence, judge)
     low, high = (evidence.matrix(name)[:, columns] for name in ("min", "max"))
     return bool(columns) and bool(np.nanmin(low) >= 0 and np.nanmax(high) <= 1)
 
 
 def _is_sure(evidence: Evidence, judge: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     """At which rows the smallest mean of the outputs of a judge, of those of a step, shows that it is sure."""
-    columns = [one for one in evidence.of_kind("value", "output") if evidence.series[one].module == judge]
+    columns = outputs_of(evidence, judge)
     means = np.nanmin(evidence.matrix("mean")[rows][:, columns], axis=1)
     found: npt.NDArray[np.bool_] = means < (SURE if _gives_probabilities(evidence, judge) else SURE_LOGIT)
     return found
