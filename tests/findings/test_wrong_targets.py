@@ -830,3 +830,15 @@ def test_logarithms_over_samples_of_which_some_have_labels_are_told(
 ) -> None:
     found = trained(tmp_path, network(5, nn.LogSoftmax(dimension)), step, rate=1.0)
     assert told(found, "softmax-over-batch") == ([("warning", "")] if is_told else [])
+
+
+class Collapsed(nn.Module):
+    """Gives all samples the same answer."""
+
+    def forward(self, answers: Tensor) -> Tensor:
+        return answers.mean(0, keepdim=True).expand_as(answers) / 100
+
+
+def test_small_gradients_at_equal_answers_are_not_told_as_those_of_a_softmax_over_samples(tmp_path: Path) -> None:
+    found = trained(tmp_path, network(5, Collapsed()), lambda model, _: model(SAMPLES).square().mean(), rate=1e-3)
+    assert told(found, "softmax-over-batch") == []

@@ -111,7 +111,7 @@ class Operation:
       largest sum of gradients over it, over the largest gradient; its size. Of three dimensions, also the largest such
       sum over the second one of a view that swaps the sizes of the last two.
     - `flat`: the rows of the output's gradient sum to zero. `numbers`: the largest sum, over the largest gradient.
-    - `over`: gradients of a softmax over the samples. `numbers`: their largest distance from its, times the samples.
+    - `over`: gradients of a softmax over the samples. `numbers`: their largest distance from its, over the largest.
     - `divergence`: the loss is a divergence of targets from the output. `numbers`: its value and the smallest target,
       if it is a sum, a mean over the samples, and a mean over all elements.
     - `weights`: a cross entropy with a weight for each class. `numbers`: how far the gradients are from those of one,

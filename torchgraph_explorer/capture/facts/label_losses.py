@@ -57,12 +57,14 @@ def class_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
 def off_over_samples(logits: Tensor, gradient: Tensor) -> Tensor:
     """The largest distance of a gradient from that of a cross entropy whose softmax goes over the samples.
 
-    The loss may be a mean over the samples, or a sum: the smaller distance counts. Both tensors are of the shape
-    `[samples, classes]`.
+    It is a share of the largest gradient: where all samples have equal logits and one answer, gradients of zeros are
+    expected, and small ones of another loss are near these. The loss may be a mean over the samples, or a sum: the
+    smaller distance counts. Both tensors are of the shape `[samples, classes]`.
     """
     answers = _one_hot(gradient.argmin(1), logits)
     expected = logits.softmax(0) * answers.sum(0) - answers
-    return torch.minimum(*((expected - gradient * times).abs().max() for times in (1, len(logits))))
+    scaled = [gradient * times for times in (1, len(logits))]
+    return torch.minimum(*((expected - one).abs().max() / one.abs().max().clamp(min=TINY) for one in scaled))
 
 
 def as_divergence(logits: Tensor, gradient: Tensor) -> list[Tensor]:
