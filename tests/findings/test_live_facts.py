@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -207,6 +208,19 @@ def clipped(model: Any, limit: float, optimizer: torch.optim.Optimizer | None = 
         yield optimizer.step()
 
 
+def clipped_in_turn(model: Any, *, is_late: bool) -> Iterator[object]:
+    """The gradients of the first of two optimizers are clipped, before or after its updates."""
+    first, second = sgd(model[:4]), sgd(model[4:])
+    for optimizer, part in itertools.cycle([(first, model[:4]), (second, model[4:]), (second, model[4:])]):
+        model.zero_grad()
+        loss_of(model).backward()
+        if optimizer is first and not is_late:
+            nn.utils.clip_grad_norm_(part.parameters(), 1e-3)
+        yield optimizer.step()
+        if optimizer is first and is_late:
+            nn.utils.clip_grad_norm_(part.parameters(), 1e-3)
+
+
 def without(model: Any, at: int) -> Iterator[object]:
     return plain(model, sgd(nn.ModuleList(one for number, one in enumerate(model) if number != at)))
 
@@ -305,6 +319,16 @@ FAULTY: dict[str, tuple[Loop, str, str | None]] = {
         lambda model: clipped(model, 1e-5, torch.optim.Adam(model.parameters())),
         "clipping-always",
         None,
+    ),
+    "a limit of 0.001 for one of two optimizers": (
+        lambda model: clipped_in_turn(model, is_late=False),
+        "clipping-always",
+        "",
+    ),
+    "a limit for one of two optimizers, after its updates": (
+        lambda model: clipped_in_turn(model, is_late=True),
+        "clipping-after-step",
+        "",
     ),
     "a weight decay of 1 in SGD": (lambda model: plain(model, weight_decay=1.0), "weight-decay-dominates", None),
     "a weight decay of 20 in AdamW": (
@@ -429,6 +453,13 @@ def test_single_units_that_do_nothing_are_told(
     torch.manual_seed(0)
     found = told(loop, tmp_path, model=make())
     assert (kind, module) in {(one.kind, one.module) for one in found}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_the_optimizer_whose_gradients_are_clipped_wrongly_is_named(is_late: bool, tmp_path: Path) -> None:
+    [one] = [one for one in told(partial(clipped_in_turn, is_late=is_late), tmp_path) if "clipping" in one.kind]
+    assert "recorded updates of `SGD`" in one.text
+    assert one.step == 0
 
 
 def test_a_sentence_begins_with_a_capital_letter(tmp_path: Path) -> None:

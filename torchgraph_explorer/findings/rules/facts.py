@@ -31,6 +31,11 @@ def by_optimizers(evidence: Evidence, rows: Iterable[int]) -> dict[tuple[str, ..
     return found
 
 
+def turns_with(evidence: Evidence, rows: list[int], is_wrong: Callable[[list[int]], bool]) -> list[list[int]]:
+    """All of `rows`, if something is wrong with them as a whole; else those of the optimizers for which it is."""
+    return [rows] if is_wrong(rows) else [*filter(is_wrong, by_optimizers(evidence, rows).values())]
+
+
 def largest_rates(evidence: Evidence) -> tuple[list[int], list[float]]:
     """The rows at which a learning rate is known, and the largest one of all groups at each of them."""
     known = (

@@ -6,6 +6,7 @@ parameters with gradients from before, and the groups of the optimizers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,10 +23,11 @@ from torchgraph_explorer.findings.rules.facts import (
     numbers_of,
     operations,
     rows_with,
+    turns_with,
 )
 from torchgraph_explorer.findings.rules.participation import moved_and_stuck
 from torchgraph_explorer.findings.rules.penalties import penalty_dominates
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, listed, named
 from torchgraph_explorer.schema import ParameterGroup, TrainingFacts
 
 Floats = npt.NDArray[np.float64]
@@ -118,13 +120,12 @@ def gradients_cleared(evidence: Evidence) -> Iterator[Finding]:
     without = _without_gradient(evidence, updates)
     rows = [row for row in known if _is_gone(facts_at(evidence, row))] + without
     known += without
-    turns = by_optimizers(evidence, known)
-    kept = [key for key, of_turn in turns.items() if _is_mostly({*rows}, of_turn)]
-    rows, known = ([row for key in kept for row in turns[key] if row in among] for among in ({*rows}, {*known}))
+    cleared = {*rows}
+    known = [row for turn in turns_with(evidence, known, lambda rows: _is_mostly(cleared, rows)) for row in turn]
+    rows = sorted(cleared & {*known})
     if not rows:
         yield from _cleared_in_between(evidence, updates)
         return
-    rows.sort()
     yield finding(
         evidence,
         "gradients-cleared",
@@ -152,17 +153,20 @@ def _without_gradient(evidence: Evidence, updates: set[int]) -> list[int]:
     return found
 
 
-def _is_mostly(rows: set[int], known: Sequence[int]) -> bool:
-    """Whether nearly all of the updates `known` are among `rows`, and enough of them."""
+def _is_mostly(rows: set[int], known: Sequence[int], *, share: float = CLIPPED_SHARE) -> bool:
+    """Whether `share` of the updates `known` are among `rows`, and enough of them."""
     found = sum(row in rows for row in known)
-    return found >= LEAST_CLIPPED and found >= CLIPPED_SHARE * len(known)
+    return found >= LEAST_CLIPPED and found >= share * len(known)
 
 
 def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Finding]:
     """Report that the gradients of all backward passes before an update are cleared, but for those of the last one."""
     seen = {row: cleared.numbers for row, cleared in operations(evidence, "cleared") if row in updates}
-    rows = [row for row, (passes, cleared, *_) in seen.items() if cleared == passes - 1]
-    if len(rows) < LEAST_CLIPPED or len(rows) < CLIPPED_SHARE * len(updates):
+    cleared = {row for row, (passes, times, *_) in seen.items() if times == passes - 1}
+    turns = turns_with(evidence, sorted(updates), lambda rows: _is_mostly(cleared, rows))
+    known = sorted(row for turn in turns for row in turn)
+    rows = [row for row in known if row in cleared]
+    if not rows:
         return
     passes = int(np.median([seen[row][0] for row in rows]))
     yield finding(
@@ -173,7 +177,7 @@ def _cleared_in_between(evidence: Evidence, updates: set[int]) -> Iterator[Findi
         rows=rows,
         numbers={"updates": len(rows), "passes": passes},
         text=f"Only the last of {passes} backward passes before an update counts: the gradients of each earlier pass "
-        f"are gone when the next one begins. This is so at {len(rows)} of {len(updates)} recorded updates.",
+        f"are gone when the next one begins. This is so at {len(rows)} of {len(known)} recorded updates.",
         advice="Call `optimizer.zero_grad()` once for each update, not for each micro-batch or each loss.",
     )
 
@@ -198,52 +202,92 @@ def _has_gradient(evidence: Evidence, row: int) -> bool:
 
 def clipping_always(evidence: Evidence) -> Iterator[Finding]:
     """Clipping takes away nearly all of the gradient, at nearly every step."""
-    rows = rows_with(evidence, lambda facts: bool(facts.gradient_norm) and facts.clipped_norm is not None)
-    if len(rows) < LEAST_CLIPPED:
+    known = rows_with(evidence, lambda facts: bool(facts.gradient_norm) and facts.clipped_norm is not None)
+    turns = turns_with(evidence, known, lambda rows: _is_clipped_too_much(evidence, rows))
+    if not turns:
         return
-    known = [facts_at(evidence, row) for row in rows]
-    norms = [(facts.gradient_norm or 1, facts.clipped_norm or 0) for facts in known]
-    before, after = np.array(norms, dtype=np.float64).T
-    remains = _without_factor(np.where(np.isfinite(after / before), after / before, 1.0), before)
+    rows = sorted(row for rows in turns for row in rows)
+    clipped = float(np.median([facts_at(evidence, row).clipped_norm or 0 for row in rows]))
+    remains = np.concatenate([_remaining(evidence, rows) for rows in turns])
     is_clipped = remains < 1 - TOLERANCE
-    if is_clipped.mean() < CLIPPED_SHARE or not 0 < np.median(remains) <= CLIPPED:  # none is left by clearing
-        return
-    clipped, is_divided = float(np.median(after)), all(map(is_adaptive, known))
+    steps = sorted(np.concatenate(turns)[is_clipped])
+    facts = [facts_at(evidence, row) for row in rows]
+    is_divided = all(map(is_adaptive, facts))
+    module, whose = _whose(evidence, rows, known)
     yield finding(
         evidence,
         "clipping-always",
         "info" if is_divided and np.median(remains) > CLIPPED_ADAPTIVE else "warning",
-        at=None,
-        rows=np.array(rows)[is_clipped],
+        at=module,
+        rows=steps,
         numbers={"remains": np.median(remains), "clipped_norm": clipped, "steps": len(rows)},
-        text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded steps, to "
+        text=f"Clipping shortens the gradient at {is_clipped.mean():.0%} of the recorded updates{whose}, to "
         f"{np.median(remains):.2g} of its norm in the median. {_DIVIDED if is_divided else _LIMITED}",
-        advice=f"{_advice_on_scaler(known)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm"
+        advice=f"{_advice_on_scaler(facts)}Raise the limit, from about {clipped:.2g} to the gradient's usual norm"
         f"{'' if is_divided else _AND_LOWER}. If the gradients are larger than they should be, find out why.",
     )
 
 
+def _is_clipped_too_much(evidence: Evidence, rows: Sequence[int]) -> bool:
+    """Whether clipping takes away nearly all of the gradient at nearly all of these updates. Clearing leaves none."""
+    if len(rows) < LEAST_CLIPPED:
+        return False
+    remains = _remaining(evidence, rows)
+    return bool((remains < 1 - TOLERANCE).mean() >= CLIPPED_SHARE and 0 < np.median(remains) <= CLIPPED)
+
+
+def _remaining(evidence: Evidence, rows: Sequence[int]) -> Floats:
+    """The share of the gradient's norm that clipping leaves at each of these updates of the same optimizers."""
+    known = [facts_at(evidence, row) for row in rows]
+    norms = [(facts.gradient_norm or 1, facts.clipped_norm or 0) for facts in known]
+    before, after = np.array(norms, dtype=np.float64).T
+    return _without_factor(np.where(np.isfinite(after / before), after / before, 1.0), before)
+
+
 def clipping_after_step(evidence: Evidence) -> Iterator[Finding]:
     """Gradients are multiplied by a number after the update, and then dropped."""
-    changes = numbers_of(evidence, "late")
-    rows = [row for row, (factor, off) in changes if 0 < factor < 1 + TOLERANCE and off < SAME_GRADIENT]
     updates = rows_with(evidence, _is_stepped)
-    shorter = [factor for _, (factor, _) in changes if factor < 1 - TOLERANCE]
-    if len(rows) < LEAST_CLIPPED or len(rows) < LATE_SHARE * len(updates) or not shorter:
+    changes = dict(_late_changes(evidence, updates))
+    late = {row for row, (factor, off) in changes.items() if 0 < factor < 1 + TOLERANCE and off < SAME_GRADIENT}
+    turns = turns_with(evidence, updates, lambda rows: _is_mostly(late, rows, share=LATE_SHARE))
+    known = sorted(row for turn in turns for row in turn)
+    rows = [row for row in known if row in late]
+    shorter = [changes[row][0] for row in rows if changes[row][0] < 1 - TOLERANCE]
+    if not shorter:
         return
+    module, whose = _whose(evidence, known, updates)
     yield finding(
         evidence,
         "clipping-after-step",
         "warning",
-        at=None,
+        at=module,
         rows=rows,
         numbers={"steps": len(rows), "factor": float(np.median(shorter))},
-        text=f"After {len(rows)} of {len(updates)} recorded updates, something multiplies the gradients by a number "
-        f"(by {np.median(shorter):.2g} in the median of those that get smaller), and they are cleared then. The "
+        text=f"After {len(rows)} of {len(known)} recorded updates{whose}, something multiplies the gradients by a "
+        f"number (by {np.median(shorter):.2g} in the median of those that get smaller), and they are cleared then. The "
         "optimizer had already used them, so this has no effect.",
         advice="Clip between `backward()` and `optimizer.step()`. With a `GradScaler`, call "
         "`scaler.unscale_(optimizer)` before you clip.",
     )
+
+
+def _late_changes(evidence: Evidence, updates: Sequence[int]) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """The updates whose gradients were changed after them, and how: it is seen in a later step."""
+    for row, numbers in numbers_of(evidence, "late"):
+        if (before := bisect_left(updates, row)) > 0:
+            yield updates[before - 1], numbers
+
+
+def _whose(evidence: Evidence, rows: Sequence[int], known: Sequence[int]) -> tuple[str | None, str]:
+    """The optimizers that made the updates `rows`: the module around their parameters, and their names for a sentence.
+
+    None and nothing if `rows` are all of `known`.
+    """
+    if len(rows) == len(known):
+        return None, ""
+    groups = [group for row in rows for group in facts_at(evidence, row).groups]
+    names = dict.fromkeys(group.optimizer for group in groups)
+    return module_around({name for group in groups for name in group.parameters}), f" of {listed([*names])}"
 
 
 def _without_factor(remains: Floats, before: Floats) -> Floats:
