@@ -110,6 +110,37 @@ def test_other_losses_of_a_sigmoid_are_not_taken_for_another_sigmoid(
     assert told(trained(tmp_path, network(1, last), partial(of, CLASSES, loss))) == set()
 
 
+class Judge(nn.Module):
+    """Tells whether samples are real, and their class, as the discriminator of an auxiliary classifier GAN does."""
+
+    def __init__(self, last: nn.Module) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 24), nn.LeakyReLU(0.2))
+        self.real, self.kind = nn.Sequential(nn.Linear(24, 1), nn.Sigmoid()), nn.Sequential(nn.Linear(24, 5), last)
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+        values = self.body(samples)
+        return self.real(values), self.kind(values)
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        pytest.param(nn.Softmax(1), {("softmax-before-loss", "warning", "kind.1")}, id="a softmax"),
+        pytest.param(nn.Identity(), set(), id="logits"),
+    ],
+)
+def test_a_second_output_that_is_a_softmax_is_told_if_its_loss_is_a_part_of_a_mean(
+    last: nn.Module, expected: set[tuple[str, str, str | None]], tmp_path: Path
+) -> None:
+    def loss(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(SAMPLES), (64,))
+        real, kind = model(SAMPLES[at])
+        return (F.binary_cross_entropy(real[:, 0], (CLASSES[at] > 2).float()) + F.cross_entropy(kind, CLASSES[at])) / 4
+
+    assert told(trained(tmp_path, Judge(last), loss)) == expected
+
+
 @pytest.mark.parametrize(
     "loss",
     [

@@ -158,7 +158,7 @@ class Operation:
     Attributes:
         kind: Which of these it is.
         module: Qualified name of the module within which it was; for answers, the path of the input; for
-            directions, that of the output.
+            directions, and for `twice`, that of the output.
         call: Which call of that module in the step.
         numbers: See above.
         before: See above; empty for other kinds.

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.facts.each_output import EachOutput
 from torchgraph_explorer.capture.facts.label_losses import (
     TINY,
     as_divergence,
@@ -116,10 +117,11 @@ class Answers:
         self._is_open = True
         self._values: Tensor | None = None
         self._pixels: Tensor | None = None
-        self._shape = torch.Size()
+        self._path, self._shape = "", torch.Size()
         self._token_rows: list[_TokenRows] = []
         self._numbers: tuple[int, list[Row]] | None = None
         self._targets: Row | None = None
+        self._further = EachOutput(self._look_further, lock, sizes=range(LEAST_SAMPLES, MOST_WEIGHED + 1))
 
     def begin(self, inputs: Described) -> None:
         """The model is called with `inputs`. What an earlier pass without gradients left is dropped."""
@@ -144,9 +146,10 @@ class Answers:
         """The model has returned `outputs`. `fail` is called with a fault of ours when their gradient comes."""
         if self._handle is not None or not self._is_open:
             return
-        for tensor in (one.tensor for one in hookable(differentiable(outputs), are_results=False)):
+        found = hookable(differentiable(outputs), are_results=False)
+        for at, (path, tensor, *_) in enumerate(found):
             if tensor.dim() > 0 and tensor.dtype in FLOATS and has_plain_elements(tensor):
-                self._shape = tensor.shape
+                self._path, self._shape = path, tensor.shape
                 if LEAST_SAMPLES <= tensor.numel() <= MOST_NUMBERS:
                     self._values = tensor.detach().clone()
                 if self._is_early and tensor.dim() in DENSE and tensor.numel():
@@ -154,6 +157,8 @@ class Answers:
                 self._given = _copied_from(self._given, tensor) if self._is_early else None
                 self._series = _series_of(self._series, tensor) if self._is_early else None
                 self._handle = tensor.register_hook(Hook(self._take, fail))
+                if self._is_early:
+                    self._further.begin(found[at + 1 :], fail)
                 return
 
     def _take(self, gradient: Tensor) -> None:
@@ -201,12 +206,16 @@ class Answers:
             self._note("policy", "", policy_weights(values, gradient))
             self._note("unseen", "", classes_without_answer(gradient))
         if 1 <= values.dim() <= MOST_DIMENSIONS:
-            self._note("twice", "", applied_again(values, gradient))
+            self._note("twice", self._path, applied_again(values, gradient))
             self._note("binary", "", binary_labels(values, gradient))
         if self._series is not None:
             self._note("ahead", "", [_off_ahead(self._series, values - gradient * (values.numel() / 2))])
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
+
+    def _look_further(self, path: str, values: Tensor, gradient: Tensor) -> None:
+        if values.dim() <= MOST_DIMENSIONS:
+            self._note("twice", path, applied_again(values, gradient))
 
     def _note(self, kind: OperationKind, path: str, numbers: list[Tensor]) -> None:
         self._found.append((kind, path, self._rows(numbers)))
@@ -267,6 +276,7 @@ class Answers:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
+        self._further.close()
         self._values, self._pixels, self._given, self._series, self._tokens = None, None, None, None, []
 
     def operations(self, statistics: npt.NDArray[np.float32]) -> tuple[Operation, ...]:

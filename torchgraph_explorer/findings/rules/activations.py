@@ -24,13 +24,12 @@ from torchgraph_explorer.findings.rules.outputs import (
     TrainedOutput,
     ends_with,
     is_softmax,
-    last_module,
+    last_of,
     sample_size,
     samples_of,
     trained_outputs,
 )
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
-from torchgraph_explorer.schema import Series
 
 NEAR_BOUND = 0.95
 """Least output of a sigmoid, tanh or cosine that counts as near its upper bound of 1; likewise for the lower bound."""
@@ -55,9 +54,9 @@ def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
     for output in trained_outputs(evidence):
         name = before_cross_entropy(evidence, output)
         if name is not None:
-            yield _bounded(evidence, output.series, name)
+            yield _bounded(evidence, output, name)
         elif is_relu_before_sigmoids(evidence, output):
-            yield _never_below_half(evidence, output.series)
+            yield _never_below_half(evidence, output)
 
 
 def is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:
@@ -82,15 +81,13 @@ def is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:
     return bool(is_half_or_less[has_zeros].all()) and begins_as_binary(evidence, rows, lengths[rows])
 
 
-def _never_below_half(evidence: Evidence, output: Series) -> Finding:
+def _never_below_half(evidence: Evidence, output: TrainedOutput) -> Finding:
     """The finding of a ReLU before a binary cross entropy: at the ReLU module, or else at the model's output."""
-    last = last_module(evidence)
-    is_module = evidence.places.class_of(last) == "ReLU"
     return finding(
         evidence,
         "activation-before-loss",
         "warning",
-        at=last if is_module else output,
+        at=last_of(evidence, output.column, "ReLU") or output.series,
         rows=range(len(evidence)),
         numbers={"steps": len(evidence)},
         text="The model's outputs are not negative, as those of a ReLU, and the loss takes them for logits, as "
@@ -150,7 +147,7 @@ def _are_cosines(low: Floats, high: Floats) -> bool:
     return bool(is_within and low.min() < 0 and len(late) >= LEAST_COSINES and (late > NEAR_BOUND).all())
 
 
-def _bounded(evidence: Evidence, output: Series, name: str) -> Finding:
+def _bounded(evidence: Evidence, output: TrainedOutput, name: str) -> Finding:
     """The finding of the activation `name` before a cross entropy: at its module, or else at the model's output."""
     range_, consequence = {
         "ReLU": ("not negative", "a class gets no gradient where its logit is zero"),
@@ -158,12 +155,11 @@ def _bounded(evidence: Evidence, output: Series, name: str) -> Finding:
         "Tanh": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
         "cosine": ("between -1 and 1", "no class can get more than e² times the probability of another one"),
     }[name]
-    last = last_module(evidence)
     return finding(
         evidence,
         "activation-before-loss",
         "warning",
-        at=last if evidence.places.class_of(last) == name else output,
+        at=last_of(evidence, output.column, name) or output.series,
         rows=range(len(evidence)),
         numbers={"steps": len(evidence)},
         text=f"The model's outputs are {range_}, as those of a {name}, and the loss takes them for logits, as "

@@ -19,8 +19,7 @@ from torchgraph_explorer.findings.rules.facts import class_weights, facts_at, ro
 from torchgraph_explorer.findings.rules.loss import noise_of
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
-    ends_with,
-    last_module,
+    giver,
     rounding,
     sample_size,
     samples_of,
@@ -220,9 +219,8 @@ def _are_of_one_pass(evidence: Evidence) -> Flags:
 
 def _bias_gradient(evidence: Evidence, column: int, *, classes: int) -> int | None:
     """The column of the gradient of the last linear layer's bias; None if the model's output is not from that layer."""
-    if not ends_with(evidence, column, "Linear"):
-        return None
-    bias = evidence.find(last_module(evidence), None, "param", "bias", "grad")
+    last = giver(evidence, column, "Linear")
+    bias = None if last is None else evidence.find(last, None, "param", "bias", "grad")
     info = None if bias is None else evidence.places.tensor(evidence.series[bias])
     return bias if info is not None and info.shape == (classes,) else None
 

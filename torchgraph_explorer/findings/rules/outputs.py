@@ -103,17 +103,30 @@ def trained_outputs(evidence: Evidence) -> Iterator[TrainedOutput]:
             yield TrainedOutput(series, info, column, norms)
 
 
-def ends_with(evidence: Evidence, column: int, name: str) -> bool:
-    """Whether the last module is of the class `name`, and gives the model's output `column` in one of its calls."""
-    places, last = evidence.places, last_module(evidence)
-    if not last or places.class_of(last) != name:
-        return False
-    outputs = (evidence.find(last, call.call, "output", "output") for call in places.calls if call.module == last)
+def giver(evidence: Evidence, column: int, *classes: str) -> str | None:
+    """The module of one of these classes that gives the model's output `column` in one of its calls; None without one.
+
+    It is known by the values: those of the module's output have the same mean at all steps.
+    """
     wanted = evidence.column("mean", column)
-    return any(
-        output is not None and np.array_equal(evidence.column("mean", output), wanted, equal_nan=True)
-        for output in outputs
-    )
+    for call in reversed(evidence.places.calls):
+        if evidence.places.class_of(call.module) not in classes:
+            continue
+        output = evidence.find(call.module, call.call, "output", "output")
+        if output is not None and np.array_equal(evidence.column("mean", output), wanted, equal_nan=True):
+            return call.module
+    return None
+
+
+def last_of(evidence: Evidence, column: int, *classes: str) -> str | None:
+    """As `giver`; without one, the last module if it is of one of these classes: a function may follow it."""
+    last = last_module(evidence)
+    return giver(evidence, column, *classes) or (last if evidence.places.class_of(last) in classes else None)
+
+
+def ends_with(evidence: Evidence, column: int, name: str) -> bool:
+    """Whether a module of the class `name` gives the model's output `column`."""
+    return giver(evidence, column, name) is not None
 
 
 def lie_within(evidence: Evidence, column: int) -> bool:

@@ -21,8 +21,10 @@ from torchgraph_explorer.findings.rules.loss import judged
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
     Floats,
+    TrainedOutput,
     ends_with,
     last_module,
+    last_of,
     lie_within,
     sample_size,
     samples_of,
@@ -31,7 +33,6 @@ from torchgraph_explorer.findings.rules.outputs import (
 )
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
 from torchgraph_explorer.findings.rules.twice_by_gradient import sigmoid_by_gradient, softmax_by_gradient
-from torchgraph_explorer.schema import Series
 
 MOST_OF_SIGMOID = 0.76
 """Largest gradient at the output of a sigmoid whose loss applies another one: the sigmoid of 1, 0.73, and a margin."""
@@ -45,6 +46,9 @@ LOSS_AS_EXPECTED = 0.15
 NEAR_LABEL = 0.01
 """Largest difference of the mean gradient of samples with one label from what follows from their mean output."""
 
+SOFTMAXES = ("Softmax", "Softmax2d")
+"""Classes of modules that apply a softmax."""
+
 OFTEN = 0.75
 """Least share of the recorded steps at which the gradients are those of such a loss."""
 
@@ -53,12 +57,12 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are probabilities, and the loss takes logits or logarithms, or has several right classes."""
     yield from softmax_for_several(evidence)
     yield from sigmoid_of_judge_twice(evidence)
-    for number, output in enumerate(trained_outputs(evidence)):
-        series, info, column, norms = output
+    for output in trained_outputs(evidence):
+        _, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
-        by_gradient = None if number else _by_gradient(evidence, column, is_softmax=softmax is not None)
+        by_gradient = _by_gradient(evidence, column, is_softmax=softmax is not None)
         if by_gradient is not None:
-            yield _twice(evidence, series, by_gradient, is_softmax=softmax is not None, may_be_dice=False)
+            yield _twice(evidence, output, by_gradient, is_softmax=softmax is not None, may_be_dice=False)
             continue
         if is_relu_before_sigmoids(evidence, output):
             continue
@@ -69,10 +73,10 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         size, width = samples_of(evidence, info, column), sample_size(info)
         classes, positions = softmax or (2, 1)
         if softmax and _wants_logarithms(evidence, norms, size=size * math.sqrt(positions), rows=rows):
-            yield _taken_for_others(evidence, series, rows, words=_AS_LOGARITHMS)
+            yield _taken_for_others(evidence, output, rows, words=_AS_LOGARITHMS)
             continue
         if softmax and positions == 1 and _is_of_sigmoids(evidence, norms, size=size, rows=rows, classes=classes):
-            yield _taken_for_others(evidence, series, rows, words=_AS_LOGITS)
+            yield _taken_for_others(evidence, output, rows, words=_AS_LOGITS)
             continue
         if softmax:
             lengths = measured[rows] * math.sqrt(positions)
@@ -84,13 +88,13 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
             continue
         if softmax and not any(_may_be_cross_entropy(evidence, classes, times=k) for k in parts(evidence)):
             continue
-        yield _twice(evidence, series, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
+        yield _twice(evidence, output, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
 
 
 def _by_gradient(evidence: Evidence, column: int, *, is_softmax: bool) -> Rows | None:
     """The steps whose gradients are exactly those of a loss that applies a softmax or sigmoid again; else None.
 
-    The live training compared them at the first output that gets a gradient.
+    The live training compared them.
     """
     return softmax_by_gradient(evidence, column) if is_softmax else sigmoid_by_gradient(evidence, column)
 
@@ -139,14 +143,14 @@ def _wants_logarithms(evidence: Evidence, norms: int, *, size: Floats, rows: Row
     return is_label or (loss is not None and len(loss.values) >= LEAST_ROWS and bool((loss.values < 0).all()))
 
 
-def _taken_for_others(evidence: Evidence, output: Series, rows: Rows, *, words: tuple[str, str]) -> Finding:
+def _taken_for_others(evidence: Evidence, output: TrainedOutput, rows: Rows, *, words: tuple[str, str]) -> Finding:
     """The finding that the loss takes probabilities for logits or logarithms, at the last softmax or the output."""
     text, advice = words
     return finding(
         evidence,
         "softmax-before-loss",
         "warning",
-        at=_last_softmax(evidence) or output,
+        at=last_of(evidence, output.column, *SOFTMAXES) or output.series,
         rows=rows,
         numbers={"steps": len(rows)},
         text=f"The model's outputs are {text}",
@@ -167,12 +171,6 @@ _AS_LOGARITHMS = (
     "logarithms, as `nll_loss` and `kl_div` do.",
     "End the network with `log_softmax` instead of `softmax`, or hand logits to `cross_entropy`.",
 )
-
-
-def _last_softmax(evidence: Evidence) -> str | None:
-    """The name of the last module if it is a softmax; else None."""
-    last = last_module(evidence)
-    return last if evidence.places.class_of(last) in {"Softmax", "Softmax2d"} else None
 
 
 def _is_sigmoid(evidence: Evidence, column: int, norms: int) -> bool:
@@ -285,20 +283,19 @@ def _of_sigmoid(evidence: Evidence, norms: int, scale: Floats) -> Flags:
     return found
 
 
-def _twice(evidence: Evidence, output: Series, rows: Rows, *, is_softmax: bool, may_be_dice: bool) -> Finding:
-    """The finding that model and loss both apply a softmax, or both a sigmoid, at the last module or the output."""
-    last = last_module(evidence)
+def _twice(evidence: Evidence, output: TrainedOutput, rows: Rows, *, is_softmax: bool, may_be_dice: bool) -> Finding:
+    """The finding that model and loss both apply a softmax, or both a sigmoid, at the module or the output."""
     name = "softmax" if is_softmax else "sigmoid"
-    is_module = evidence.places.class_of(last) in {"Softmax", "Softmax2d", "Sigmoid"}
+    last = last_of(evidence, output.column, *(SOFTMAXES if is_softmax else ("Sigmoid",)))
     loss = "`cross_entropy`" if is_softmax else "`binary_cross_entropy_with_logits`"
     return finding(
         evidence,
         "softmax-before-loss",
         "info" if may_be_dice and judged(evidence) is None else "warning",
-        at=last if is_module else output,
+        at=last or output.series,
         rows=rows,
         numbers={"steps": len(rows)},
-        text=f"The output of {named(last if is_module else output.module)} is that of a {name}, and the gradient that "
+        text=f"The output of {named(last or output.series.module)} is that of a {name}, and the gradient that "
         f"comes back is that of a loss that applies another one, such as {loss}. Such a loss cannot get small.",
         advice=f"Remove the {name} at the end of the network: the loss applies it. Apply it yourself only to show or "
         "use probabilities.",

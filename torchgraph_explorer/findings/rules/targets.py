@@ -27,6 +27,7 @@ from torchgraph_explorer.findings.rules.outputs import (
     classes_and_positions,
     ends_with,
     last_module,
+    last_of,
     of_norm_one,
     sample_size,
     samples_of,
@@ -133,7 +134,7 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             stopped = _stopped_by_relu(evidence, column, norms)
             late = errors.rows[len(errors.rows) // 2 :]
             if stopped is not None and np.median(stopped[late]) > STOPPED:
-                yield _below_zero(evidence, series, errors.rows, stopped=float(np.median(stopped[late])))
+                yield _below_zero(evidence, output, errors.rows, stopped=float(np.median(stopped[late])))
 
 
 LEAST_TOLD, BEYOND_LABELS = 3, 0.01
@@ -240,9 +241,11 @@ def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | No
     low, zeros = (evidence.column(name, column) for name in ("min", "zeros"))
     if np.nanmin(low, initial=0) < 0 or not np.nanmin(zeros, initial=np.inf) > 0:
         return None
-    name = last_module(evidence)
-    is_module = evidence.places.class_of(name) == "ReLU"
-    before = evidence.find(name, 0, *(("input", "input[0]") if is_module else ("output", "output")), "grad_norm")
+    relu = last_of(evidence, column, "ReLU")
+    if relu is None:
+        before = evidence.find(last_module(evidence), 0, "output", "output", "grad_norm")
+    else:
+        before = evidence.find(relu, 0, "input", "input[0]", "grad_norm")
     if before is None:
         return None
     after, passed = (evidence.column("l2_norm", column).astype(np.float64) ** 2 for column in (norms, before))
@@ -251,14 +254,13 @@ def _stopped_by_relu(evidence: Evidence, column: int, norms: int) -> Floats | No
     return found
 
 
-def _below_zero(evidence: Evidence, output: Series, rows: Rows, *, stopped: float) -> Finding:
+def _below_zero(evidence: Evidence, output: TrainedOutput, rows: Rows, *, stopped: float) -> Finding:
     """The finding that targets are below zero behind a ReLU, at its module or the model's output."""
-    last = last_module(evidence)
     return finding(
         evidence,
         "targets-out-of-range",
         "warning",
-        at=last if evidence.places.class_of(last) == "ReLU" else output,
+        at=last_of(evidence, output.column, "ReLU") or output.series,
         rows=rows,
         numbers={"stopped": stopped, "low": 0.0},
         text=f"The model ends with a ReLU, and {stopped:.0%} of the squared error is where the ReLU gives zero and "

@@ -1,6 +1,6 @@
 """Tells by the gradients alone that a loss applies a softmax or sigmoid to what already is one.
 
-The evidence is how far the gradients at the model's output are from those of such a loss, in the first recorded steps.
+The evidence is how far the gradients at the model's outputs are from those of such a loss, in the first recorded steps.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import numbers_of
+from torchgraph_explorer.findings.rules.facts import operations
 from torchgraph_explorer.findings.rules.outputs import ends_with, lie_within
 from torchgraph_explorer.findings.rules.rule import Rows
 
@@ -32,7 +32,7 @@ gave which is no module. Logits that have not been trained may lie there by chan
 
 def softmax_by_gradient(evidence: Evidence, column: int) -> Rows | None:
     """The steps that show that the loss applies a softmax to the model's probabilities; None if they do not."""
-    seen = [(row, off) for row, (off, *_) in numbers_of(evidence, "twice")]
+    seen = [(row, off) for row, (off, *_) in _numbers(evidence, column)]
     return _rows(evidence, column, seen)
 
 
@@ -49,13 +49,19 @@ def sigmoid_by_gradient(evidence: Evidence, column: int) -> Rows | None:
         is_wide = known.any() and most[known].max() - least[known].min() > LEAST_RANGE
         if known.sum() < LEAST_WITHOUT_MODULE or not is_wide or (least[known] == 0).any():
             return None
-    numbers = numbers_of(evidence, "twice")
+    numbers = _numbers(evidence, column)
     if (
         any(count < LEAST_LABELS for _, (_, _, _, count) in numbers)
         or len({focus for _, (_, _, focus, _) in numbers}) > 1
     ):
         return None
     return _rows(evidence, column, [(row, off) for row, (_, off, _, _) in numbers])
+
+
+def _numbers(evidence: Evidence, column: int) -> list[tuple[int, tuple[float, ...]]]:
+    """What is known of the gradients at the output `column`, at each row."""
+    path = evidence.series[column].path
+    return [(row, one.numbers) for row, one in operations(evidence, "twice") if one.module == path]
 
 
 def _rows(evidence: Evidence, column: int, seen: list[tuple[int, float]]) -> Rows | None:
