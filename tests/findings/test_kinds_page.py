@@ -208,6 +208,7 @@ THRESHOLDS = [
     ("saturated-activation", loss.SOLVED, "1 %"),
     ("constant-output", units.CONSTANT, "10⁻⁶"),
     ("collapse", single_units.ALIKE, "10⁻³"),
+    ("collapse", single_units.LEVEL, "10 %"),
     ("imbalanced-branches", branches.APART, "300 times"),
     ("imbalanced-branches", branches.SWAMPED, "100 times"),
     ("expert-imbalance", experts.IN_USE, "0.4"),

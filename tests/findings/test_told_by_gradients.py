@@ -141,6 +141,24 @@ def test_a_second_output_that_is_a_softmax_is_told_if_its_loss_is_a_part_of_a_me
     assert told(trained(tmp_path, Judge(last), loss)) == expected
 
 
+def test_a_second_output_that_is_a_softmax_is_told_if_only_a_later_pass_uses_it(tmp_path: Path) -> None:
+    def loss(model: nn.Module, _: int) -> Tensor:
+        first, second = torch.randint(len(SAMPLES), (2, 64))
+        real, kind = model(SAMPLES[first])[0], model(SAMPLES[second])[1]
+        return F.binary_cross_entropy(real[:, 0], (CLASSES[first] > 2).float()) + F.cross_entropy(kind, CLASSES[second])
+
+    assert told(trained(tmp_path, Judge(nn.Softmax(1)), loss)) == {("softmax-before-loss", "warning", "kind.1")}
+
+
+def test_probabilities_that_are_nearly_the_same_at_first_are_no_collapse(tmp_path: Path) -> None:
+    """Nor are they taken for directions, although what is added to all of them does not change the loss."""
+    model = network(10, nn.Softmax(1))
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.02)
+    found = trained(tmp_path, model, partial(of, CLASSES, F.cross_entropy), rate=1e-3, steps=24)
+    assert told(found) == {("softmax-before-loss", "warning", "3")}
+
+
 @pytest.mark.parametrize(
     "loss",
     [

@@ -144,9 +144,11 @@ class Answers:
 
     def end(self, outputs: Described, fail: Callable[[Exception], None]) -> None:
         """The model has returned `outputs`. `fail` is called with a fault of ours when their gradient comes."""
-        if self._handle is not None or not self._is_open:
-            return
         found = hookable(differentiable(outputs), are_results=False)
+        if self._handle is not None or not self._is_open:
+            if self._is_early:
+                self._further.begin((one for one in found if one.path != self._path), fail)
+            return
         for at, (path, tensor, *_) in enumerate(found):
             if tensor.dim() > 0 and tensor.dtype in FLOATS and has_plain_elements(tensor):
                 self._path, self._shape = path, tensor.shape

@@ -15,8 +15,9 @@ from torchgraph_explorer.capture.no_dispatch import FLOATS, NoDispatch, has_plai
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.tensor_infos import Differentiable
 
-MOST_OUTPUTS = 8
-"""Outputs that are looked at. A model may return very many, as one for each time step."""
+MOST_OUTPUTS, MOST_PASSES = 8, 4
+"""Outputs that are looked at, and passes that one is waited for in: gradient may not come back to it in the first one.
+A model may return very many, as one for each time step."""
 
 
 class EachOutput:
@@ -26,30 +27,36 @@ class EachOutput:
         """Look at outputs whose number of elements is in `sizes`. `lock` is held while one is looked at."""
         self._look, self._lock, self._sizes = look, lock, sizes
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
+        self._waiting: dict[str, int] = {}
+        self._seen: set[str] = set()
+        self._is_open = True
 
     def begin(self, outputs: Iterable[Differentiable], fail: Callable[[Exception], None]) -> None:
         """The model has returned `outputs`. `fail` is called with a fault of ours when a gradient comes."""
         for one in outputs:
             tensor = one.tensor
             is_fit = tensor.dim() > 0 and tensor.dtype in FLOATS and tensor.numel() in self._sizes
-            if is_fit and len(self._handles) < MOST_OUTPUTS and has_plain_elements(tensor):
+            if is_fit and self._waits_for(one.path) and has_plain_elements(tensor):
+                self._waiting[one.path] = self._waiting.get(one.path, 0) + 1
                 self._handles.append(tensor.register_hook(Hook(self._taker(one.path, tensor.detach().clone()), fail)))
 
     def close(self) -> None:
         """Nothing more will come."""
+        self._is_open = False
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
 
-    def _taker(self, path: str, values: Tensor) -> Callable[[Tensor], None]:
-        is_seen = False
+    def _waits_for(self, path: str) -> bool:
+        is_known = path in self._waiting or len(self._waiting) < MOST_OUTPUTS
+        return self._is_open and is_known and path not in self._seen and self._waiting.get(path, 0) < MOST_PASSES
 
+    def _taker(self, path: str, values: Tensor) -> Callable[[Tensor], None]:
         def take(gradient: Tensor) -> None:
-            nonlocal is_seen
             with self._lock:
                 is_like = gradient.shape == values.shape and gradient.dtype == values.dtype
-                if not is_seen and self._handles and is_like and has_plain_elements(gradient):
-                    is_seen = True
+                if self._is_open and path not in self._seen and is_like and has_plain_elements(gradient):
+                    self._seen.add(path)
                     with NoDispatch():
                         self._look(path, values.float(), gradient.detach().float())
 

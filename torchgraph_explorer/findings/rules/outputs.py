@@ -94,13 +94,22 @@ class TrainedOutput(NamedTuple):
 
 
 def trained_outputs(evidence: Evidence) -> Iterator[TrainedOutput]:
-    """The outputs of the first call of the model that gradients come back to, but for scalars, such as its loss."""
+    """The model's outputs that gradients come back to, but for scalars, such as its loss: each in the first such call.
+
+    Several losses may each use another output, of another call.
+    """
+    found: dict[str, TrainedOutput] = {}
     for column in evidence.of_kind("value", "output"):
         series = evidence.series[column]
+        if series.module:
+            continue
         info = evidence.places.tensor(series)
         norms = evidence.find(series.module, series.call, "output", series.path, "grad_norm")
-        if not series.module and not series.call and info is not None and info.shape and norms is not None:
-            yield TrainedOutput(series, info, column, norms)
+        known = found.get(series.path)
+        is_first = known is None or (series.call or 0) < (known.series.call or 0)
+        if is_first and info is not None and info.shape and norms is not None:
+            found[series.path] = TrainedOutput(series, info, column, norms)
+    yield from found.values()
 
 
 def giver(evidence: Evidence, column: int, *classes: str) -> str | None:

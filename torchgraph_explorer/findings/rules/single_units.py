@@ -47,6 +47,9 @@ NO_LENGTH, LEAST_LOOKS = 0.01, 16
 """Largest share of gradients that changes the length of vectors, of a loss of their direction alone, in the median; and
 fewest steps at which directions were measured. Those of a new and deep network are nearly alike."""
 
+LEVEL = 0.1
+"""Largest standard deviation of vectors whose elements are nearly the same, over their mean."""
+
 MORE = 10.0
 """Largest spread of the targets of a batch that are nearly alike, over `ALIKE`."""
 
@@ -174,6 +177,8 @@ def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < LEAST_LOOKS or kept is None or not np.median(along) < NO_LENGTH:
             continue
         column = evidence.find("", 0, "output", name) if kind == "direction" else None
+        if column is not None and _are_level(evidence, column):
+            continue
         vectors = f"`{quoted(name)}` that the model" if kind == "direction" else f"that {named(name)}"
         yield finding(
             evidence,
@@ -189,6 +194,16 @@ def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:
             "missing that keeps samples apart: negative pairs, or the variance of features.",
         )
         return
+
+
+def _are_level(evidence: Evidence, column: int) -> bool:
+    """Whether all elements are nearly the same, as probabilities are at first, and logits with a large offset.
+
+    The loss of such outputs may not depend on what is added to all elements, and so not on the length either.
+    """
+    mean, spread = (evidence.column(name, column) for name in ("mean", "std"))
+    known = np.isfinite(mean) & np.isfinite(spread)
+    return bool((spread[known] < LEVEL * np.abs(mean[known])).mean() > HELD) if known.any() else False
 
 
 def _values_collapse(evidence: Evidence) -> Iterator[Finding]:

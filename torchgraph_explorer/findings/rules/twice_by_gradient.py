@@ -15,9 +15,13 @@ from torchgraph_explorer.findings.rules.rule import Rows
 EXACT = 2e-4
 """Largest relative distance of the gradients from those of such a loss: the difference is rounding."""
 
+ALIKE = 0.01
+"""Largest such distance for a softmax, over the standard deviation of the probabilities. The more these are alike, the
+nearer are the gradients of a squared error: their distance is about that standard deviation."""
+
 VARIED = 0.01
-"""Least standard deviation of the outputs at each of these steps. If probabilities are more alike than that, the
-gradients of other losses, such as a squared error, are as near."""
+"""Least standard deviation of the outputs of a sigmoid at each of these steps. If they are more alike than that, the
+gradients of other losses, such as a squared error, are as near, since several losses are compared."""
 
 LEAST_STEPS = 3
 """Fewest of the first recorded steps at which the gradients are looked at."""
@@ -32,8 +36,9 @@ gave which is no module. Logits that have not been trained may lie there by chan
 
 def softmax_by_gradient(evidence: Evidence, column: int) -> Rows | None:
     """The steps that show that the loss applies a softmax to the model's probabilities; None if they do not."""
-    seen = [(row, off) for row, (off, *_) in _numbers(evidence, column)]
-    return _rows(evidence, column, seen)
+    spreads = evidence.column("std", column)
+    seen = [(row, off < min(EXACT, ALIKE * spreads[row])) for row, (off, *_) in _numbers(evidence, column)]
+    return _rows(seen)
 
 
 def sigmoid_by_gradient(evidence: Evidence, column: int) -> Rows | None:
@@ -55,7 +60,8 @@ def sigmoid_by_gradient(evidence: Evidence, column: int) -> Rows | None:
         or len({focus for _, (_, _, focus, _) in numbers}) > 1
     ):
         return None
-    return _rows(evidence, column, [(row, off) for row, (_, off, _, _) in numbers])
+    spreads = evidence.column("std", column)
+    return _rows([(row, off < EXACT and spreads[row] > VARIED) for row, (_, off, _, _) in numbers])
 
 
 def _numbers(evidence: Evidence, column: int) -> list[tuple[int, tuple[float, ...]]]:
@@ -64,7 +70,6 @@ def _numbers(evidence: Evidence, column: int) -> list[tuple[int, tuple[float, ..
     return [(row, one.numbers) for row, one in operations(evidence, "twice") if one.module == path]
 
 
-def _rows(evidence: Evidence, column: int, seen: list[tuple[int, float]]) -> Rows | None:
-    spreads = evidence.column("std", column)
-    is_so = [off < EXACT and spreads[row] > VARIED for row, off in seen]
-    return np.array([row for row, _ in seen]) if len(seen) >= LEAST_STEPS and all(is_so) else None
+def _rows(seen: list[tuple[int, bool]]) -> Rows | None:
+    """The rows, if there are enough, and the gradients are those of such a loss at each; else None."""
+    return np.array([row for row, _ in seen]) if len(seen) >= LEAST_STEPS and all(so for _, so in seen) else None
