@@ -54,8 +54,9 @@ class EachOutput:
     def _taker(self, path: str, values: Tensor) -> Callable[[Tensor], None]:
         def take(gradient: Tensor) -> None:
             with self._lock:
-                is_like = gradient.shape == values.shape and gradient.dtype == values.dtype
-                if self._is_open and path not in self._seen and is_like and has_plain_elements(gradient):
+                if not (self._is_open and path not in self._seen and has_plain_elements(gradient)):
+                    return
+                if gradient.shape == values.shape and gradient.dtype == values.dtype:
                     self._seen.add(path)
                     with NoDispatch():
                         self._look(path, values.float(), gradient.detach().float())
