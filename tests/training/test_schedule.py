@@ -22,6 +22,11 @@ def test_a_schedule_selects_its_steps(log_freq: object, logged: list[int]) -> No
     assert [step for step in range(10) if wants(step)] == logged
 
 
+def test_a_sparse_schedule_has_four_early_steps() -> None:
+    wants = schedule(50)
+    assert [step for step in range(101) if wants(step)] == [0, 1, 10, 25, 50, 100]
+
+
 @pytest.mark.slow
 def test_log_is_ever_sparser() -> None:
     wants = schedule("log")

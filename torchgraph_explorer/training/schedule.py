@@ -16,6 +16,11 @@ Schedule: TypeAlias = "Callable[[int], bool]"
 DENSE = 64
 """Steps that `"log"` logs one by one; after those, 32 in each doubling."""
 
+EARLY, SPARSE = frozenset({0, 1, 10, 25}), 30
+"""A schedule of every so many steps also logs these, if it is as sparse as the second number or sparser. Most rules of
+`findings` need four recorded steps, which would else come late, or never in a short training. They are apart, since
+batches that follow each other may be alike."""
+
 
 def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     """The schedule that `log_freq` means: every so many steps, `"log"`, or a predicate of its own.
@@ -61,8 +66,9 @@ def _whole(log_freq: object) -> int | None:
 
 
 def every(steps: int) -> Schedule:
-    """Step 0 and each `steps`-th after it."""
-    return lambda step: step % steps == 0
+    """Step 0 and each `steps`-th after it; also those of `EARLY`, where these are `SPARSE` steps apart or more."""
+    early = EARLY if steps >= SPARSE else frozenset[int]()
+    return lambda step: step % steps == 0 or step in early
 
 
 def ever_sparser(step: int) -> bool:
