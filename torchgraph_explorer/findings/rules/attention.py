@@ -41,7 +41,7 @@ def attention_logits_growing(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < LEAST_ROWS:
             continue
         early = float(np.median(logits[rows[: max(LEAST_ROWS, len(rows) // 10)]]))
-        kept = held(logits[rows] > max(LARGE, GROWN * early), share=HELD)
+        kept = held(logits[rows] > max(LARGE, GROWN * early), evidence.steps[rows], share=HELD)
         if kept is None:
             continue
         most = float(logits[rows[kept]].max())

@@ -83,7 +83,7 @@ def imbalanced_branches(evidence: Evidence) -> Iterator[Finding]:
         rows = _positive_rows(scales)
         if not len(rows):
             continue
-        kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), share=HELD)
+        kept = held(scales[rows].max(axis=1) > APART * scales[rows].min(axis=1), evidence.steps[rows], share=HELD)
         usual = np.median(scales[rows], axis=0)
         least, most = int(usual.argmin()), int(usual.argmax())
         small, large = junction.branches[least], junction.branches[most]
@@ -142,7 +142,8 @@ def _swamped(evidence: Evidence) -> Iterator[Finding]:
             continue
         scales = evidence.rms[:, (small, large)]
         rows = _positive_rows(scales)
-        kept = held(scales[rows, 1] > SWAMPED * scales[rows, 0], share=HELD) if len(rows) else None
+        is_swamped = scales[rows, 1] > SWAMPED * scales[rows, 0]
+        kept = held(is_swamped, evidence.steps[rows], share=HELD) if len(rows) else None
         added = None if kept is None else _added(evidence, number, rows=rows[kept], scales=scales[rows[kept], 1])
         if kept is not None and added is None and _is_constant_added(evidence, rows[kept], (small, large)):
             yield _swamped_by_constant(evidence, rows[kept], (small, large))

@@ -16,7 +16,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 from torchgraph_explorer.findings.rules.judges import flat_for_generator
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, named, share_of_training
 from torchgraph_explorer.findings.rules.ties import sharing_embeddings
 from torchgraph_explorer.schema import Series
 
@@ -34,6 +34,9 @@ small weights alone may have a ratio thousands of times that of all others, whic
 LOST_AT_ONCE = 1e-5
 """As `LOST`, where all lost layers take the same tensors, as those of query and key do. Their gradient is small without
 any fault as long as attention gives all keys the same weight."""
+
+MOST = 0.5
+"""Largest share of the steps at which layers may get hardly any gradient without a report."""
 
 LEAST_STEPS = 5
 """Fewest updates from the first to the last recorded step with a gradient: in the first few, a layer that lets hardly
@@ -98,7 +101,8 @@ def vanishing_gradient(evidence: Evidence) -> Iterator[Finding]:
     largest = np.nanmax(ratios[:, behind], axis=1, initial=0)
     usual = np.nanmedian(ratios[:, behind], axis=1) if behind else largest
     is_first_lost = (ratios[rows, 0] < LOST * largest[rows]) & (ratios[rows, 0] < LOST_BESIDE_USUAL * usual[rows])
-    if 2 * is_first_lost.sum() <= len(rows):
+    share = share_of_training(evidence, rows[is_first_lost]) / share_of_training(evidence, rows)
+    if is_first_lost.mean() <= MOST or share <= MOST:
         return
     if _begins_closed(evidence, layers[0], layers) and _opens(ratios[rows, 0] / largest[rows]):
         return

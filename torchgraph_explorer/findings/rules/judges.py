@@ -66,7 +66,7 @@ def flat_for_generator(evidence: Evidence) -> Iterator[Finding]:
         is_flat = made[rows] < FLAT * first
         if not _gives_probabilities(evidence, judge):
             is_flat &= judged[rows] < FLAT * first_judged
-        kept = held(is_flat & _is_sure(evidence, judge, rows), share=HELD)
+        kept = held(is_flat & _is_sure(evidence, judge, rows), evidence.steps[rows], share=HELD)
         if kept is None:
             continue
         yield finding(

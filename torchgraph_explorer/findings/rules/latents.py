@@ -57,7 +57,7 @@ def posterior_collapse(evidence: Evidence) -> Iterator[Finding]:
     for latents in _latents(evidence):
         nats = _divergence(evidence, latents)
         rows = np.flatnonzero(np.isfinite(nats))
-        kept = held(nats[rows] < LITTLE, share=HELD)
+        kept = held(nats[rows] < LITTLE, evidence.steps[rows], share=HELD)
         if kept is not None and not _are_actions(evidence):
             yield _report(evidence, evidence.series[latents.mean], rows[kept], nats=float(nats[rows[-1]]))
 

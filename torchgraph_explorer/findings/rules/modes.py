@@ -39,7 +39,8 @@ def normalisation_in_eval(evidence: Evidence) -> Iterator[Finding]:
     for module in sorted(evidence.places.called, key=evidence.places.order):
         if evidence.places.class_of(module) not in _NORMALISATIONS:
             continue
-        kept = held(np.array([_is_in_eval(evidence, row, module) for row in rows], np.bool_), share=HELD)
+        are_in_eval = np.array([_is_in_eval(evidence, row, module) for row in rows], np.bool_)
+        kept = held(are_in_eval, evidence.steps[rows], share=HELD)
         if kept is None or not _is_trained(evidence, module):
             continue
         seen = [rows[at] for at in kept]
@@ -109,7 +110,8 @@ def _moved(evidence: Evidence, row: int, *, weight: int | None, bias: int | None
 def training_in_eval_mode(evidence: Evidence) -> Iterator[Finding]:
     """The whole model is in eval mode while it is trained, so that dropout does nothing."""
     rows = rows_with(evidence, lambda _: True)
-    kept = held(np.array([not facts_at(evidence, row).is_training for row in rows], np.bool_), share=HELD)
+    are_in_eval = np.array([not facts_at(evidence, row).is_training for row in rows], np.bool_)
+    kept = held(are_in_eval, evidence.steps[rows], share=HELD)
     dropouts = [name for name in evidence.places.called if "Dropout" in evidence.places.class_of(name)]
     if kept is None or not dropouts:
         return

@@ -418,7 +418,7 @@ def _frozen_rows(evidence: Evidence, weight: Weight, rows: list[int], share: flo
     """
     module, path = weight.module.name, weight.info.path
     is_in_optimizer = [weight.name in (facts_at(evidence, row).frozen_in_optimizer or ()) for row in rows]
-    kept = held(np.array(is_in_optimizer), share=HELD)
+    kept = held(np.array(is_in_optimizer), evidence.steps[rows], share=HELD)
     if kept is not None and share < HELD_SHARE:  # a teacher that follows by itself may well be frozen for it
         return None if is_changed(evidence, module, path, since=rows[kept[0]]) else [rows[at] for at in kept]
     is_new = share < MADE_SHARE and is_as_made(evidence, weight)

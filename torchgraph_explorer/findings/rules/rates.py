@@ -133,7 +133,7 @@ def _kept(
 
     None if they are less than `share` of the run, or if their updates, where known, reach `ratio` of the weights.
     """
-    kept = held(rates <= limit * np.maximum.accumulate(rates), share=share)
+    kept = held(rates <= limit * np.maximum.accumulate(rates), evidence.steps[rows], share=share)
     if kept is None or not kept[0]:
         return None
     late = [rows[at] for at in kept]

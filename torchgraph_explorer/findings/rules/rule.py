@@ -23,15 +23,19 @@ _MOST_LISTED = 4
 """Names that a sentence lists."""
 
 
-def held(flags: Flags, *, share: float) -> Rows | None:
+def held(flags: Flags, steps: npt.NDArray[np.int64], *, share: float) -> Rows | None:
     """The rows of the unbroken run of set `flags` that ends at the last row: where a condition holds until the end.
 
-    None if that run is shorter than `share` of all rows, or shorter than `LEAST_ROWS`.
+    None if that run is shorter than `LEAST_ROWS`, or shorter than `share` of all rows and of the training between the
+    first and the last of their `steps`. The first steps may be recorded more densely than the others.
     """
     breaks = np.flatnonzero(~flags)
     first = int(breaks[-1]) + 1 if len(breaks) else 0
     rows = np.arange(first, len(flags))
-    return rows if len(rows) >= max(LEAST_ROWS, share * len(flags)) else None
+    if len(rows) < LEAST_ROWS:
+        return None
+    is_long = steps[-1] - steps[first] >= share * (steps[-1] - steps[0])
+    return rows if is_long or len(rows) >= share * len(flags) else None
 
 
 def mostly_held(flags: Flags, *, share: float, breaks: float) -> Rows | None:
@@ -46,6 +50,16 @@ def mostly_held(flags: Flags, *, share: float, breaks: float) -> Rows | None:
         if (~rest).mean() <= breaks and (~rest[len(rest) // 2 :]).mean() <= breaks:
             return first + np.flatnonzero(rest)
     return None
+
+
+def share_of_training(evidence: Evidence, rows: npt.NDArray[np.intp]) -> float:
+    """The share of the recorded training that some rows stand for: each stands for the steps that are nearest to it.
+
+    It is the share of all rows where steps are recorded at equal distance. The first ones may be recorded more densely.
+    """
+    gaps = np.diff(evidence.steps).astype(np.float64)
+    each = np.append(gaps, gaps[-1:]) + np.append(gaps[:1], gaps) if len(gaps) else np.ones(1)
+    return float(each[rows].sum() / each.sum())
 
 
 def finding(

@@ -79,7 +79,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         window = min(LEAST_WINDOW, max((measured.steps for _, measured in seen), default=0))
         long = [(row, measured) for row, measured in seen if measured.steps >= max(window, LEAST_ROWS)]
         are_dead = [measured.zero >= DEAD_SHARE * measured.units for _, measured in long]
-        kept = held(np.array(are_dead, np.bool_), share=HELD)
+        kept = held(np.array(are_dead, np.bool_), evidence.steps[[row for row, _ in long]], share=HELD)
         if at is None or at in reported or kept is None or long[-1][1].spread < ALIKE:  # alike samples are `collapse`
             continue
         reported.add(at)

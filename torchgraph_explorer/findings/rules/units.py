@@ -61,7 +61,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
     for column, at in _rectified(evidence):
         series, shares = evidence.series[column], evidence.zero_shares[:, column]
         there = np.flatnonzero(np.isfinite(shares))
-        rows = held(shares[there] >= DEAD_SHARE, share=HELD)
+        rows = held(shares[there] >= DEAD_SHARE, evidence.steps[there], share=HELD)
         if (
             rows is None
             or _are_used(evidence, series, there[rows])
@@ -177,7 +177,7 @@ def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
         rows, shares = evidence.shares_within(column, -limit, limit)
         known = np.isfinite(shares)
         rows, beyond = rows[known], 1 - shares[known]
-        kept = held(beyond > SATURATED_SHARE, share=HELD)
+        kept = held(beyond > SATURATED_SHARE, evidence.steps[rows], share=HELD)
         if kept is None:
             continue
         at = evidence.series[column]
@@ -268,7 +268,7 @@ def constant_output(evidence: Evidence) -> Iterator[Finding]:
             continue
         there = np.flatnonzero(evidence.is_there[:, column])
         mean, std = (evidence.column(name, column)[there] for name in ("mean", "std"))
-        rows = held(std <= CONSTANT * np.abs(mean), share=CONSTANT_SHARE)
+        rows = held(std <= CONSTANT * np.abs(mean), evidence.steps[there], share=CONSTANT_SHARE)
         if rows is not None:
             yield finding(
                 evidence,

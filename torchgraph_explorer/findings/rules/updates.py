@@ -20,7 +20,7 @@ from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
 from torchgraph_explorer.findings.rules.ratios import measured_matrices, measured_ratios, trained_matrices
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed, share_of_training
 from torchgraph_explorer.schema import Series
 
 SMALL_RATIO = 5e-6
@@ -61,6 +61,12 @@ that stay the same."""
 
 LEAST_STEPS = 30
 """Fewest steps from the first to the last recorded one of a run whose weights are said to stay the same."""
+
+KNOWN_SHARE = 0.5
+"""Least share of the training that `LARGE_SHARE` is of, where updates are known of a smaller part of it."""
+
+FIRST_SHARE = 0.1
+"""The share of the training that counts as its beginning."""
 
 SEARCHING = "LBFGS"
 """Class of optimizers that search for the length of each update: the first ones may well replace the weights."""
@@ -252,7 +258,7 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     is_replaced = (
         len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
     )
-    is_lasting = len(large) >= max(LEAST_ROWS, LARGE_SHARE * len(rows)) and not is_early and not settles
+    is_lasting = _last(evidence, rows, large) and not is_early and not settles
     follows = None
     if not is_replaced and not is_lasting:
         follows = _what_follows(evidence, rows, large)
@@ -279,6 +285,17 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _last(evidence: Evidence, rows: Rows, large: Rows) -> bool:
+    """Whether updates at the rows `large` are that of a share of the training, by number and by what they stand for.
+
+    `rows` are those with a known ratio. Where only the first few are known, they do not stand for the rest.
+    """
+    if len(large) < max(LEAST_ROWS, LARGE_SHARE * len(rows)):
+        return False
+    known = max(share_of_training(evidence, rows), KNOWN_SHARE)
+    return share_of_training(evidence, large) >= LARGE_SHARE * known
+
+
 def _settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
     """Whether there are large updates, none of them in the last quarter, and the training learns."""
     late = rows[3 * len(rows) // 4 :]
@@ -287,7 +304,10 @@ def _settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
 
 def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
     """Whether only the first updates are large and the training learns, as where weights begin very small."""
-    return bool(np.isin(large, rows[: max(LEAST_ROWS, len(rows) // 10)]).all()) and learns(evidence)
+    steps = evidence.steps
+    is_first = steps[rows] - steps[0] < FIRST_SHARE * (steps[-1] - steps[0])
+    is_first[:LEAST_ROWS] = True
+    return bool(np.isin(large, rows[is_first]).all()) and learns(evidence)
 
 
 def _what_follows(evidence: Evidence, rows: Rows, large: Rows) -> Finding | None:
@@ -311,7 +331,11 @@ def loss_scale_loop(evidence: Evidence) -> Iterator[Finding]:
     """The scaler skips update after update, and halves the loss scale."""
     ends = np.array([facts.end if facts else "" for facts in evidence.facts])
     rows = np.flatnonzero(ends == "skipped")
-    is_going_on = len(rows) >= SKIPPED_SHARE * len(evidence) and rows[-1] >= len(evidence) // 2
+    is_going_on = (
+        len(rows) >= LEAST_SKIPPED
+        and share_of_training(evidence, rows) >= SKIPPED_SHARE
+        and 2 * (evidence.steps[rows[-1]] - evidence.steps[0]) >= evidence.steps[-1] - evidence.steps[0]
+    )
     is_too_low = np.nanmin(evidence.scales, initial=np.inf) < LEAST_SCALE
     if len(rows) < LEAST_SKIPPED or not (is_going_on or is_too_low):
         return
