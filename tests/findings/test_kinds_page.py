@@ -269,6 +269,8 @@ THRESHOLDS = [
     ("update-undone", undone.READABLE, "10⁻⁵"),
     ("logits-before-nll", dice.BEYOND, "1.05"),
     ("vanishing-gradient", judges.FLAT, "1 %"),
+    ("update-undone", undone.LEFT_BETWEEN, "1 %"),
+    ("update-undone", undone.MOST_LEFT, "60 %"),
     ("vanishing-gradient", judges.SURE, "0.02"),
     ("vanishing-gradient", judges.LEAST_STEPS, "20"),
     ("loss-not-falling", loss.LEAST_VALUES, "40 values"),

@@ -15,8 +15,8 @@ from torchgraph_explorer.findings.rules.latents import named_latents
 from torchgraph_explorer.findings.rules.outputs import sample_size, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding, named, quoted
 
-LEAST_STEPS = 8
-"""Fewest recorded steps with a gradient."""
+LEAST_STEPS = 4
+"""Fewest recorded steps with a gradient. At that many, a part of it from elsewhere would show."""
 
 SAME = 1e-4
 """Largest difference between the multiples at two steps, as a share of them, which is rounding."""

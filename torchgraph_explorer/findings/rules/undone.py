@@ -14,12 +14,16 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.rule import finding
 
-LEAST_STEPS = 8
+LEAST_STEPS = 5
 """Fewest recorded updates after which the weights are known."""
 
 LEFT = 0.1
 """Largest change of a weight up to the next recorded step, over the update, of an update that was taken back. It is
 usually around 1, and more if steps between were not recorded."""
+
+LEFT_BETWEEN, MOST_LEFT = 0.01, 0.6
+"""How much that limit grows with each step that was not recorded, as what an average leaves of each update adds up, and
+how far. Over many steps, weights usually move by several updates."""
 
 OFTEN = 0.9
 """Least share of the recorded updates that were taken back."""
@@ -40,11 +44,12 @@ def update_undone(evidence: Evidence) -> Iterator[Finding]:
     if not left:
         return
     shares = np.array([one for one, _ in left])  # [weights, steps]
-    is_known = np.isfinite(shares).any(axis=0)
-    rows = np.flatnonzero(is_known)
+    rows = np.flatnonzero(np.isfinite(shares).any(axis=0))
+    if len(rows) < LEAST_STEPS:
+        return
     most = np.nanmax(shares[:, rows], axis=0)
-    undone = most < LEFT
-    if len(rows) < LEAST_STEPS or undone.mean() < OFTEN:
+    undone = most < np.minimum(LEFT + LEFT_BETWEEN * (np.diff(evidence.steps)[rows] - 1), MOST_LEFT)
+    if undone.mean() < OFTEN:
         return
     ratio = float(np.nanmedian([ratios[rows] for _, ratios in left]))
     share = float(np.median(most))
