@@ -51,8 +51,14 @@ REWARDED = frozenset({"actor", "critic", "policy", "ppo", "dqn", "sac"})
 VALUES = frozenset({"v", "vf", "value", "values"})
 """Words in the name of a head that gives the value of a state, where it stands beside one that is called `pi`."""
 
+CRITICS = frozenset({"critic", "baseline"})
+"""Words in the names of what gives values."""
+
 DIVERGENCES = frozenset({"kl", "kld", "kldiv", "divergence"})
 """Words in the names of divergences, which are never below zero."""
+
+DISTILLATIONS = frozenset({"kd", "distil", "distill", "distillation"})
+"""Words in the names of what tells a network from its teacher, which is mostly a divergence."""
 
 ESTIMATES = frozenset({"approx", "approximate", "estimate", "est", "ref", "penalty", "weighted", "target", "coef"})
 """Words in the names of what may be below zero: estimates from samples, and multiples of them."""
@@ -90,6 +96,23 @@ def divergences(scalars: Mapping[str, Scalar]) -> list[Scalar]:
     """The scalars that are divergences by their names, such as `kl` and `loss/kld`, and no estimates of them."""
     found = ((scalar, _words(name)) for name, scalar in scalars.items())
     return [scalar for scalar, words in found if words & DIVERGENCES and not words & ESTIMATES]
+
+
+def losses_of_values(scalars: Mapping[str, Scalar]) -> list[Scalar]:
+    """The scalars that are the loss of a critic by their names, such as `value_loss`."""
+    found = ((scalar, _words(name)) for name, scalar in scalars.items())
+    losses = [(scalar, words) for scalar, words in found if "loss" in words and not words & HELD_OUT]
+    return [scalar for scalar, words in losses if words & (VALUES | CRITICS)]
+
+
+def distillations(scalars: Mapping[str, Scalar]) -> list[Scalar]:
+    """The scalars that are called after a distillation, and are no estimates."""
+    found = ((scalar, _words(name)) for name, scalar in scalars.items())
+    return [
+        scalar
+        for scalar, words in found
+        if words & DISTILLATIONS and not words & (ESTIMATES | DIVERGENCES | HELD_OUT | {"cos", "cosine"})
+    ]
 
 
 def ratios_of_overlap(scalars: Mapping[str, Scalar]) -> list[Scalar]:

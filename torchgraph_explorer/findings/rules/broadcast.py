@@ -7,33 +7,30 @@ and the logged loss, which has the variance of the targets beside the error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.places import dimensions, is_one_number
 from torchgraph_explorer.findings.rules.advantages import advantages_broadcast
+from torchgraph_explorer.findings.rules.centred import (
+    EXACT,
+    LEAST_SAMPLES,
+    LEAST_STEPS,
+    Centred,
+    Floats,
+    centred,
+    varies,
+)
+from torchgraph_explorer.findings.rules.critics import critic_broadcasts
 from torchgraph_explorer.findings.rules.facts import numbers_of
 from torchgraph_explorer.findings.rules.loss import judged, noise_of
 from torchgraph_explorer.findings.rules.ordered import broadcast_order
-from torchgraph_explorer.findings.rules.outputs import rounding, samples_of, trained_outputs
+from torchgraph_explorer.findings.rules.outputs import samples_of, trained_outputs
 from torchgraph_explorer.findings.rules.rule import Rows, finding
 from torchgraph_explorer.schema import Series
-
-Floats = npt.NDArray[np.float64]
-
-LEAST_STEPS = 3
-"""Fewest recorded steps with gradients at the predictions."""
-
-LEAST_SAMPLES = 4
-"""Fewest samples in a batch: the gradients of fewer may point to one number by chance."""
-
-EXACT = 1e-3
-"""Largest relative difference, which is rounding, between the gradients and the distances from one number."""
 
 MORE = 1.02
 """Least logged loss over the mean squared distance from that number. If all samples really have that one target, both
@@ -47,31 +44,12 @@ MULTIPLE = 0.01
 """Largest spread of the ratio of what the loss has beside the error to a penalty on the weights, as a share of the
 ratio, if that is the penalty."""
 
-VARIES = 0.01
-"""Least standard deviation, over the batches, of the number that predictions are drawn to, over their distance from it.
-A constant target does not vary."""
-
 LEAST_OF_ABSOLUTE = 4
 """Fewest different whole numbers that the gradients of an absolute error have, if they count targets above and below a
 prediction. With one target for each sample, all are 1."""
 
 LARGEST_COUNT = 1e4
 """Most samples: counts of targets have to be told from other numbers in float32."""
-
-
-class _Centred(NamedTuple):
-    """The number that the gradients draw all predictions of a batch to.
-
-    Attributes:
-        rows: The rows with gradients.
-        centre: That number at each of them, in the units of the predictions.
-        square: The part of the loss that the distances from `centre` make: their mean square, or half of it, as the
-            loss is weighted.
-    """
-
-    rows: Rows
-    centre: Floats
-    square: Floats
 
 
 def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
@@ -81,6 +59,10 @@ def targets_broadcast(evidence: Evidence) -> Iterator[Finding]:
     is the mean squared distance from that number plus the variance of the targets, which no prediction makes smaller.
     """
     yield from advantages_broadcast(evidence)
+    of_critic = [*critic_broadcasts(evidence)]
+    if of_critic:
+        yield from of_critic
+        return
     if not need_not_fall(evidence):  # adversaries have one target for all
         found = [*_by_size(evidence), *_of_several(evidence)]
         if found or _is_one_target(evidence):
@@ -109,7 +91,8 @@ def _of_several(evidence: Evidence) -> Iterator[Finding]:
     for series, info, column, norms in trained_outputs(evidence):
         count = evidence.column("count", column)[rows].astype(np.float64)
         length = evidence.column("l2_norm", norms)[rows].astype(np.float64)
-        found = _Centred(rows, np.array([numbers[1] for _, numbers in seen]), count * length**2 / 4)
+        square = count * length**2 / 4
+        found = Centred(rows, np.array([numbers[1] for _, numbers in seen]), square, square)
         samples = samples_of(evidence, info, column)
         severity = _severity(evidence, found, samples=samples[rows])
         if severity is not None:
@@ -153,34 +136,10 @@ def _by_size(evidence: Evidence) -> Iterator[Finding]:
             yield _report(evidence, series, found, severity=severity, samples=samples)
 
 
-def _centred_of_squares(evidence: Evidence, column: int, norms: int) -> _Centred | None:
+def _centred_of_squares(evidence: Evidence, column: int, norms: int) -> Centred | None:
     """The number that a mean squared error, or half of one, draws all predictions to; None if there is none."""
     weights = (2.0, 1.0)
-    return next((found for weight in weights if (found := _centred(evidence, column, norms, weight=weight))), None)
-
-
-def _centred(evidence: Evidence, column: int, norms: int, *, weight: float) -> _Centred | None:
-    """The number that `weight / 2` times a mean squared error draws all predictions of a batch to; None without one.
-
-    The gradients then are the distances from that number. The largest is that of the largest or the smallest
-    prediction, which gives two candidates for the number. The right one also explains the mean square of all gradients.
-    """
-    count, sampled, low, high, mean, std = (
-        evidence.column(name, column).astype(np.float64) for name in ("count", "sampled", "min", "max", "mean", "std")
-    )
-    scale = count / weight
-    most, length = (evidence.column(name, norms) * scale for name in ("max", "l2_norm"))
-    rows = np.flatnonzero(np.isfinite(most) & (most > 0) & (count == sampled) & (count >= LEAST_SAMPLES))
-    if len(rows) < LEAST_STEPS:
-        return None
-    square = length[rows] ** 2 / count[rows]
-    centres = np.stack([high - most, low + most])[:, rows]
-    errors = np.abs((std[rows] ** 2 + (mean[rows] - centres) ** 2) / square - 1)
-    info = evidence.places.tensor(evidence.series[column])
-    if not (errors.min(axis=0) < EXACT + 4 * (rounding(info) if info else 0)).all():  # of a square of a difference
-        return None
-    centre = np.take_along_axis(centres, errors.argmin(axis=0)[None], axis=0)[0]
-    return _Centred(rows, centre, square * weight / 2)
+    return next((found for weight in weights if (found := centred(evidence, column, norms, weight=weight))), None)
 
 
 def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
@@ -205,7 +164,7 @@ def _counted(evidence: Evidence, column: int, norms: int) -> Rows | None:
     return None
 
 
-def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severity | None:
+def _severity(evidence: Evidence, found: Centred, *, samples: Floats) -> Severity | None:
     """How sure it is that the centre is the mean of different targets of a batch's samples; None if it is not.
 
     The centre then differs from batch to batch, as no constant does. The loss is larger than `found.square` by the
@@ -213,11 +172,11 @@ def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severi
     last digits where all batches are the same. Without a logged loss, all samples of a batch may really have one
     target, so the severity is `info`.
     """
-    varies = bool(found.centre.std() > VARIES * np.sqrt(np.median(found.square)))
+    is_another = varies(found)
     loss = judged(evidence)
     _, rows, values = np.intersect1d(evidence.steps[found.rows], loss.steps if loss else [], return_indices=True)
     if loss is None or len(rows) < LEAST_STEPS:
-        return "info" if varies else None
+        return "info" if is_another else None
     logged, square = loss.values[values], found.square[rows]
     rest = logged - square
     usual = float(np.median(rest))
@@ -226,7 +185,7 @@ def _severity(evidence: Evidence, found: _Centred, *, samples: Floats) -> Severi
     differs = noise_of(rest) > OF_CHANCE * np.sqrt(2 / np.median(samples)) * usual
     if np.ptp(rest) < EXACT * usual:
         return "warning"
-    return "warning" if varies and differs and not _is_penalty(evidence, found.rows[rows], rest) else None
+    return "warning" if is_another and differs and not _is_penalty(evidence, found.rows[rows], rest) else None
 
 
 def _is_penalty(evidence: Evidence, rows: Rows, rest: Floats) -> bool:
@@ -263,7 +222,7 @@ _SHAPES = "predictions `[n, 1]` and targets `[n]`, or the other way round, broad
 _ADVICE = "Give predictions and targets the same shape before the loss: `model(x).squeeze(1)`, or `y.unsqueeze(1)`."
 
 
-def _report(evidence: Evidence, output: Series, found: _Centred, *, severity: Severity, samples: float) -> Finding:
+def _report(evidence: Evidence, output: Series, found: Centred, *, severity: Severity, samples: float) -> Finding:
     """The finding that the loss is a squared error against the targets of all samples."""
     return finding(
         evidence,

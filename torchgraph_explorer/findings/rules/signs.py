@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.losses import divergences
+from torchgraph_explorer.findings.losses import distillations, divergences
 from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
-from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged
+from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged, of_equal_logits
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding, quoted
 from torchgraph_explorer.findings.rules.targets import squared_errors
@@ -62,8 +62,13 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _divergences_below_zero(evidence: Evidence) -> Iterator[Finding]:
-    """Report a logged divergence, by its name, that is below zero at all steps."""
-    for scalar in divergences(evidence.scalars):
+    """Report a logged divergence, by its name, that is below zero at all steps.
+
+    A distillation may compare anything. It is a divergence if the gradients at the model's first output are those of a
+    softmax: a negative cosine of features has others.
+    """
+    distilled = distillations(evidence.scalars) if of_equal_logits(evidence) is not None else []
+    for scalar in [*divergences(evidence.scalars), *distilled]:
         if len(scalar.values) < LEAST_TO_DIVERGE or not scalar.values.max() < BELOW:
             continue
         lowest = float(scalar.values.min())
