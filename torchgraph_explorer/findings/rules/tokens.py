@@ -32,6 +32,9 @@ VISIBLE = 0.01
 PADDED, OFTEN_PADDED = 0.1, 0.5
 """Least share of the right answers that are padding behind padding, to be reported; and to be a warning."""
 
+OFTEN_LABELLED = 0.25
+"""As `OFTEN_PADDED`, of labels of tokens: they need no padding to learn where a text ends."""
+
 HIDDEN, MOST_HIDDEN, MASKED = 0.05, 0.6, 0.5
 """Least and largest share of the places that the loss leaves out, if these are the masked ones; and least share of
 these that have the most common token, and that are between other places."""
@@ -289,7 +292,7 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
     shares = [max(answers.padding for answers in facts_at(evidence, row).tokens) for row in rows]
     if not any(shares):
         rows, shares = _trailing(evidence)
-    if not any(shares):
+    if not any(shares) or not _are_answers_tokens(evidence, rows):
         yield from _labelled_padding(evidence)
         return
     if len(rows) < LEAST_ROWS or np.median(shares) < PADDED:
@@ -306,12 +309,20 @@ def padding_in_loss(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _padding(evidence: Evidence, rows: list[int], share: float, *, text: str, advice: str) -> Finding:
-    """The finding that this share of the answers is padding."""
+def _are_answers_tokens(evidence: Evidence, rows: list[int]) -> bool:
+    """Whether most answers are tokens that the model is given next, or at the same place; else they are labels."""
+    tokens = [one for row in rows for one in facts_at(evidence, row).tokens]
+    return any(max(one.following, one.same) > ALIKE for one in tokens)
+
+
+def _padding(
+    evidence: Evidence, rows: list[int], share: float, *, text: str, advice: str, often: float = OFTEN_PADDED
+) -> Finding:
+    """The finding that this share of the answers is padding, which is a warning from `often` on."""
     return finding(
         evidence,
         "padding-in-loss",
-        "warning" if share >= OFTEN_PADDED else "info",
+        "warning" if share >= often else "info",
         at="",
         rows=rows,
         numbers={"share": share},
@@ -340,6 +351,7 @@ def _labelled_padding(evidence: Evidence) -> Iterator[Finding]:
         "from padding.",
         advice="Give padding the label -100, which `cross_entropy` ignores, or multiply the loss by a mask and divide "
         "by the number of tokens that are left.",
+        often=OFTEN_LABELLED,
     )
 
 
