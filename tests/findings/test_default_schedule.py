@@ -331,3 +331,82 @@ def test_a_critic_whose_values_broadcast_is_told(pair: Any, expected: list[str],
 
     kinds = [kind for kind, severity in told(tmp_path, Critic(), step) if severity != "info"]
     assert kinds == expected
+
+
+class Bandit(nn.Module):
+    """A policy of three actions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.policy = nn.Linear(8, 16), nn.Linear(16, 3)
+
+    def forward(self, states: Tensor) -> Tensor:
+        logits: Tensor = self.policy(self.body(states).relu())
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [pytest.param(1.0, True, id="a large rate"), pytest.param(0.003, False, id="a usual one")],
+)
+def test_a_policy_that_is_sure_at_once_is_told(rate: float, *, expected: bool, tmp_path: Path) -> None:
+    """No baseline is subtracted from the rewards, so that each action that is tried is made more probable."""
+
+    def step(model: nn.Module, optimizer: torch.optim.Optimizer, _: int) -> dict[str, Tensor]:
+        at = batch()
+        actions = torch.distributions.Categorical(logits=model(SAMPLES[at]))
+        drawn = actions.sample()
+        rewards = 1 + (drawn == LABELS[at]).float()
+        update(optimizer, -(actions.log_prob(drawn) * rewards).mean())
+        return {"reward": rewards.mean()}
+
+    found = told(tmp_path, Bandit(), step, steps=200, rate=rate)
+    assert (("saturated-activation", "info") in found) == expected
+    assert (("update-too-large", "warning") in found) == expected
+
+
+def attract(one: Tensor, other: Tensor) -> Tensor:
+    return (one - other).square().sum(1).mean()
+
+
+def attract_and_repel(one: Tensor, other: Tensor) -> Tensor:
+    return attract(one, other) + (1 - (one - other.roll(1, 0)).norm(dim=1)).relu().square().mean()
+
+
+def compare_labelled(one: Tensor, other: Tensor) -> Tensor:
+    """Every second pair is one of different samples, and repels."""
+    distances = (one - other).norm(dim=1)
+    is_same = torch.arange(len(one)) % 2 == 0
+    return torch.where(is_same, distances.square(), (1 - distances).relu().square()).mean()
+
+
+@pytest.mark.parametrize("is_within", [False, True], ids=["two calls", "two outputs of one call"])
+@pytest.mark.parametrize(
+    ("compare", "expected"),
+    [
+        pytest.param(attract, True, id="attract"),
+        pytest.param(attract_and_repel, False, id="attract and repel"),
+        pytest.param(compare_labelled, False, id="labelled pairs"),
+    ],
+)
+def test_twins_that_only_attract_are_told(compare: Any, *, expected: bool, is_within: bool, tmp_path: Path) -> None:
+    class Twins(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 16))
+
+        def forward(self, one: Tensor, other: Tensor | None = None) -> Any:
+            return self.encoder(one) if other is None else (self.encoder(one), self.encoder(other))
+
+    def step(model: nn.Module, optimizer: torch.optim.Optimizer, _: int) -> dict[str, Tensor]:
+        samples = SAMPLES[batch()]
+        other = samples + 0.3 * torch.randn_like(samples)
+        if compare is compare_labelled:
+            other = torch.where(torch.arange(32)[:, None] % 2 == 0, other, other.roll(1, 0))
+        pair = model(samples, other) if is_within else (model(samples), model(other))
+        loss = compare(*pair)
+        update(optimizer, loss)
+        return {"loss": loss}
+
+    found = told(tmp_path, Twins(), step, steps=300)
+    assert (("collapse", "warning") in found) == expected

@@ -48,6 +48,9 @@ BESIDE_OVERLAPS = frozenset({"loss", "coef", "coefficient", "score", "soft"})
 REWARDED = frozenset({"actor", "critic", "policy", "ppo", "dqn", "sac"})
 """Words in the names of networks that learn by rewards, and of their outermost parts."""
 
+RETURNS = frozenset({"reward", "rewards", "return", "returns", "episode", "advantage"})
+"""Words in the names of what such networks learn by."""
+
 VALUES = frozenset({"v", "vf", "value", "values"})
 """Words in the name of a head that gives the value of a state, where it stands beside one that is called `pi`."""
 
@@ -128,6 +131,11 @@ def need_not_fall(evidence: Evidence) -> bool:
     named = any(words & MOVING or ({"d", "g"} & words and "loss" in words) for words in names)
     in_turns = {one.optimizers for one in evidence.facts if one is not None and one.optimizers}
     return named or len(in_turns) > 1 or _are_values_of_choices(evidence)
+
+
+def tell_of_rewards(scalars: Mapping[str, Scalar]) -> bool:
+    """Whether scalars have names of rewards or of a policy."""
+    return any(words & (REWARDED | RETURNS) for words in map(_words, scalars))
 
 
 def is_rewarded(evidence: Evidence) -> bool:

@@ -18,6 +18,7 @@ from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.participation import begins_to_change
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
+from torchgraph_explorer.findings.rules.twins import twins_attract
 from torchgraph_explorer.schema import EqualRows, OperationKind, Units
 
 DEAD_SHARE = 0.6
@@ -160,7 +161,8 @@ def _is_of_choices(evidence: Evidence, column: int) -> bool:
 def collapse(evidence: Evidence) -> Iterator[Finding]:
     """All samples of a batch are nearly alike to the model: its output, or the direction of its output."""
     found = [*_values_collapse(evidence)]
-    yield from found or _directions_collapse(evidence)
+    found = found or [*_directions_collapse(evidence)]
+    yield from found or twins_attract(evidence)
 
 
 def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:

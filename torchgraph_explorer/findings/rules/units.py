@@ -18,6 +18,7 @@ from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_
 from torchgraph_explorer.findings.rules.loss import is_solved
 from torchgraph_explorer.findings.rules.outputs import is_softmax
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, number
+from torchgraph_explorer.findings.rules.sure_policies import policy_is_sure
 from torchgraph_explorer.schema import Series, TensorInfo, Units
 
 DEAD_SHARE = 0.98
@@ -170,6 +171,7 @@ def functional_source(evidence: Evidence, column: int) -> int | None:
 def saturated_activation(evidence: Evidence) -> Iterator[Finding]:
     """Most inputs of a tanh or sigmoid, which is not the network's last activation, lie where it is flat."""
     yield from clamped_away(evidence)
+    yield from policy_is_sure(evidence)
     for column, limit, name in _squashed(evidence):
         with np.errstate(all="ignore"):
             if not np.nanmax(evidence.rms[:, column], initial=0) > limit / 2:

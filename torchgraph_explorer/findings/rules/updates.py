@@ -21,6 +21,7 @@ from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverg
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
 from torchgraph_explorer.findings.rules.ratios import measured_matrices, measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed, share_of_training
+from torchgraph_explorer.findings.rules.sure_policies import policy_is_sure
 from torchgraph_explorer.schema import Series
 
 SMALL_RATIO = 5e-6
@@ -43,7 +44,7 @@ moves each element by the whole learning rate, and weights that begin small grow
 REPLACING_RATIO = 1.0
 """Largest ratio of a single update that is not reported by itself: beyond it, the update is larger than the weights."""
 
-FOLLOWING = (exploding_activation, attention_logits_growing, loss_diverging)
+FOLLOWING = (exploding_activation, attention_logits_growing, loss_diverging, policy_is_sure)
 """Rules for what large updates lead to. Fewer large updates are reported if one of these finds something after them."""
 
 SKIPPED_SHARE = 0.3
