@@ -77,6 +77,7 @@ def _left(evidence: Evidence, column: int) -> tuple[npt.NDArray[np.float64], npt
     """Of one weight, how far any of its statistics moved after each update, over the update; and how large that was.
 
     Of an update whose elements have signs at random, the mean is the root mean square over the root of their number.
+    What is left of several updates has the same signs at most steps, so that the mean of it grows with their number.
     Some statistics may stay: those of a last layer before a softmax have a sum that no gradient changes, those before a
     normalisation a norm, and rows without gradient their largest element. So the one that moves most counts.
     """
@@ -90,7 +91,7 @@ def _left(evidence: Evidence, column: int) -> tuple[npt.NDArray[np.float64], npt
     with np.errstate(all="ignore"):
         root = np.sqrt(count)
         update = ratios * length / root  # its root mean square
-        moved = [np.diff(low), np.diff(high), np.diff(mean) * root[1:], np.diff(length)]
+        moved = [np.diff(low), np.diff(high), np.diff(mean) * root[1:] / np.diff(evidence.steps), np.diff(length)]
         most = np.max(np.abs(moved), axis=0) / update[:-1]
         is_readable = update > READABLE * np.maximum(np.abs(low), np.abs(high))
         is_known = is_readable & (count == sampled) & (count >= LEAST_ELEMENTS) & (ratios > 0)
