@@ -23,8 +23,13 @@ def train(model, steps=1):
 warnings.simplefilter("error", TorchgraphWarning)
 model, current_epoch = DigitsNet(), 0.0
 with watch(model, backend="record", logdir="runs", run="2026-11-21_08-43-04", verbose=False) as watcher:
-    train(model, steps=51)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    for _ in range(51):
+        optimizer.zero_grad()
+        model(torch.rand(2, 1, 8, 8)).square().mean().backward()
+        optimizer.step()
     watcher.log({"loss": 0.5})
+del optimizer
 """
 """What the examples take for granted: a model, its training, and a run that was recorded."""
 
