@@ -337,14 +337,24 @@ class ParameterWrites:
     def __init__(self) -> None:
         """Begin with no parameter noted."""
         self._noted: tuple[tuple[ParameterPlace, int, int], ...] = ()
-        self._uncompiled = 0
+        self._untaken = 0
+        self._has_told = False
 
     def are_update(self) -> bool:
         """Whether what was written since `note` is an update that no hook shows. Asked once for each `note`."""
         if not self._are_new():
             return False
-        self._uncompiled += 1
-        return has_compiled() or self._uncompiled > MOST_WITHIN_STEP
+        if has_compiled():
+            return True
+        self._untaken += 1
+        return self._untaken > MOST_WITHIN_STEP
+
+    def take_earlier(self) -> int:
+        """How many earlier writes were updates as well, as it turns out once many have come. Told once."""
+        if self._has_told or self._untaken <= MOST_WITHIN_STEP:
+            return 0
+        self._has_told = True
+        return MOST_WITHIN_STEP
 
     def note(self, model: nn.Module) -> None:
         """Look for new ones from now on, in the first and the last parameter that is trained."""

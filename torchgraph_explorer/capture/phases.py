@@ -43,6 +43,9 @@ class Phase(Protocol):
     def next_step(self) -> int:
         """The number of a step that begins now."""
 
+    def pass_over(self, steps: int) -> None:
+        """Count `steps` more, which were taken for a part of the latest one."""
+
     def go_on_at(self, step: int) -> None:
         """Go on at `step` if fewer steps have begun: so many were made in earlier sessions."""
 
@@ -100,6 +103,10 @@ class Training:
         self.step += 1
         return self.step - 1
 
+    def pass_over(self, steps: int) -> None:
+        """See `Phase`."""
+        self.step += steps
+
     def go_on_at(self, step: int) -> None:
         """See `Phase`."""
         if step > self.step and not self.is_set:
@@ -151,6 +158,9 @@ class Evaluation:
     def next_step(self) -> int:
         """See `Phase`."""
         return self._training.step
+
+    def pass_over(self, steps: int) -> None:
+        """See `Phase`. Training counts them."""
 
     def go_on_at(self, step: int) -> None:
         """See `Phase`. Only an evaluation before training tells it."""

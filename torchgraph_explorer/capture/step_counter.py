@@ -53,7 +53,7 @@ class StepCounter:
         self._again = LookAgain()
         self._writes = ParameterWrites()
         self._was_called = self._has_looked = False
-        self._passes = 0
+        self._passes = self._earlier = 0
         self._updated_by: set[int] = set()
         self._updated_at = sequence_number(), -1
 
@@ -161,6 +161,7 @@ class StepCounter:
         self._passes += 1
         was_moved = not self.sees_updates and self.is_begun and self._writes.are_update()
         if not self.sees_updates:
+            self._earlier = self._writes.take_earlier()
             self._writes.note(model)
         skipped = self.optimizers.skipped()
         if self.counts_marks or not self.is_begun or not (was_moved or skipped):
@@ -213,12 +214,17 @@ class StepCounter:
         return self.is_begun or (node != sequence_number() and (is_repeated or not self._was_called))
 
     def end_step(self, *, is_marked: bool = False) -> None:
-        """The step is over; if none of its passes was seen, it is counted now."""
+        """The step is over; if none of its passes was seen, it is counted now.
+
+        Earlier updates that were not known as such count with it: their passes were taken for passes of this step.
+        """
         if not self.is_begun:
             self._phase.next_step()
             self.is_begun = True
         self._note_end()
+        self._phase.pass_over(self._earlier)
         self.is_begun, self._passes, self._ended_at = False, 0, sequence_number()
+        self._earlier = 0
         if not is_marked:
             self.has_updates, self.steps_are = True, StepsAre.UPDATES
 
