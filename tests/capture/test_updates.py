@@ -56,6 +56,20 @@ def plain(model: nn.Module) -> None:
         optimizer.step()
 
 
+def gradients_set_after_the_backward_pass(model: Any) -> None:
+    """Of the first layer only, as where the gradients of several tasks are aggregated."""
+    optimizer = sgd(model)
+    first, last = (list(layer.parameters()) for layer in (model[0], model[2]))
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        gradients = torch.autograd.grad(loss, first, retain_graph=True)
+        loss.backward(inputs=last)
+        for each, gradient in zip(first, gradients, strict=True):
+            each.grad = gradient / 2
+        optimizer.step()
+
+
 def optimizer_made_late(model: nn.Module) -> None:
     optimizer = None
     for _ in range(3):
@@ -363,6 +377,7 @@ class Loop:
 
 LOOPS = {
     "plain": Loop(plain, (ROOT,)),
+    "gradients set after the backward pass": Loop(gradients_set_after_the_backward_pass, (ROOT,)),
     "an optimizer that is made late": Loop(optimizer_made_late, (ROOT,)),
     "gradients accumulated": Loop(accumulated, (ROOT * 3,)),
     "more passes than are recorded": Loop(lambda model: accumulated(model, 9), (ROOT * PASSES,)),

@@ -114,6 +114,17 @@ class Parameters:
             key = series_key(name, None, "param", path, "grad")
             self._take("params_grad", key, gradient, measure=self._measure.gradients)
 
+    def measure_missing_gradients_of(self, moved: Iterable[Tensor]) -> None:
+        """Measure the gradients of those in `moved` that had none when the backward pass ended.
+
+        Something has set them since, such as the aggregation of several tasks' gradients in TorchJD.
+        """
+        if "params_grad" not in self._rows.kinds:
+            return
+        rows = self._rows.rows
+        named = ((series_key(name, None, "param", path, "grad"), each) for (name, path), each in self.named(moved))
+        self.measure_gradients_of([each for key, each in named if key not in rows], "grad")
+
     def measure_gradients_of(self, moved: Iterable[Tensor], kind: str) -> None:
         """Measure the gradients of the parameters in `moved`, as series `kind`, as the optimizer gets them.
 

@@ -75,6 +75,8 @@ class StepGradients:
             self._are_complete = not is_missed and self._state.now is State.BACKWARD_OVER
         if not self._are_complete or self._parameters.are_settled:  # others than were measured, if any were
             self._parameters.measure_gradients_of(moved, "grad")
+        else:
+            self._parameters.measure_missing_gradients_of(moved)
         if measures_update:
             self._parameters.measure_gradients_of(moved, "optimizer_grad")
             self.copy_parameters(moved)
