@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import torch
 from torch._C import _TorchDispatchModeKey as ModeKey
+
+PIPELINE, FINDS_SHAPES = "torch.distributed.pipelining.stage", "_forward_metadata_inference"
+"""Where torch runs a stage of a pipeline on uninitialised memory, with gradients, to find out shapes."""
 
 
 def is_captured() -> bool:
@@ -14,6 +20,8 @@ def is_captured() -> bool:
 def is_no_step() -> bool:
     """Whether the model is not called to compute something: it is compiled or traced, or a checkpoint runs it again.
 
+    Nor is it where a pipeline finds out shapes.
+
     `make_fx` and AOTAutograd trace with a dispatch mode; the second one's tensors have no elements.
     """
     if torch.compiler.is_compiling():  # first and alone: dynamo would break the graph at what follows
@@ -23,7 +31,17 @@ def is_no_step() -> bool:
         or torch._C._get_tracing_state() is not None
         or torch._C._get_dispatch_mode(ModeKey.PROXY) is not None
         or torch._C._get_dispatch_mode(ModeKey.FUNCTIONAL) is not None
+        or (PIPELINE in sys.modules and _is_within_pipelines_search())
     )
+
+
+def _is_within_pipelines_search() -> bool:
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == FINDS_SHAPES and frame.f_globals.get("__name__") == PIPELINE:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_in_backward() -> bool:
