@@ -28,7 +28,8 @@ from torchgraph_explorer.schema import ModuleGraph
 
 NOT_INLINE = (
     "compiled='inline' found no way into the compiled model: the model was called before watch(), or shares its "
-    "compiled code with an equal model. Logged steps run uncompiled instead. Call watch() before the first call."
+    "compiled code with an equal model, or torch compiles nothing in it (as an nn.GRU with dynamic=True). Logged steps "
+    "run uncompiled instead. Call watch() before the first call."
 )
 
 
