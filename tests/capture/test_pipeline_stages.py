@@ -41,5 +41,6 @@ def test_a_pass_in_which_a_pipeline_finds_out_shapes_is_not_recorded() -> None:
 
 
 def _calls(heard: Listening, frame: int) -> list[int | None]:
-    """The numbers of the recorded calls of the first layer."""
-    return [key[1] for key in heard.recorded(frame) if key[0] == "0" and key[2] == "output" and key[4] == "value"]
+    """The numbers of the recorded calls of the first layer, in order."""
+    outputs = [key for key in heard.recorded(frame) if key[0] == "0" and key[2] == "output" and key[4] == "value"]
+    return sorted(key[1] for key in outputs)  # type: ignore[type-var]
