@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pytest
 
+from torchgraph_explorer import watch
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.training.schedule import schedule, schedule_name
 
@@ -22,9 +25,16 @@ def test_a_schedule_selects_its_steps(log_freq: object, logged: list[int]) -> No
     assert [step for step in range(10) if wants(step)] == logged
 
 
-def test_a_sparse_schedule_has_four_early_steps() -> None:
-    wants = schedule(50)
-    assert [step for step in range(101) if wants(step)] == [0, 1, 10, 25, 50, 100]
+@pytest.mark.parametrize(
+    ("log_freq", "logged"),
+    [
+        pytest.param(50, [0, 50, 100], id="each 50th"),
+        pytest.param(signature(watch).parameters["log_freq"].default, [0, 1, 10, 25, 50, 100], id="the default"),
+    ],
+)
+def test_the_default_alone_has_early_steps(log_freq: object, logged: list[int]) -> None:
+    wants = schedule(log_freq)  # type: ignore[arg-type]
+    assert [step for step in range(101) if wants(step)] == logged
 
 
 @pytest.mark.slow
@@ -38,7 +48,8 @@ def test_log_is_ever_sparser() -> None:
 @pytest.mark.parametrize("wrong", [0, -5, 1.5, True, "often", None], ids=repr)
 def test_what_is_no_schedule_is_refused_with_what_is(wrong: object) -> None:
     with pytest.raises(
-        OptionError, match=r"log_freq=.* Pass a whole number of steps, 1 or more, 'log', a PerLabel, or a function"
+        OptionError,
+        match=r"log_freq=.* Pass a whole number of steps, 1 or more, 'auto', 'log', a PerLabel, or a function",
     ):
         schedule(wrong)  # type: ignore[arg-type]
 
@@ -47,5 +58,5 @@ def test_the_record_names_the_schedule() -> None:
     def now_and_then(step: int) -> bool:
         return step > 3
 
-    assert [schedule_name(50), schedule_name("log")] == ["50", "log"]
+    assert [schedule_name(50), schedule_name("log"), schedule_name("auto")] == ["50", "log", "auto"]
     assert schedule_name(now_and_then).endswith("now_and_then")

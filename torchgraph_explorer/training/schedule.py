@@ -16,14 +16,13 @@ Schedule: TypeAlias = "Callable[[int], bool]"
 DENSE = 64
 """Steps that `"log"` logs one by one; after those, 32 in each doubling."""
 
-EARLY, SPARSE = frozenset({0, 1, 10, 25}), 30
-"""A schedule of every so many steps also logs these, if it is as sparse as the second number or sparser. Most rules of
-`findings` need four recorded steps, which would else come late, or never in a short training. They are apart, since
-batches that follow each other may be alike."""
+EARLY, USUAL = frozenset({1, 10, 25}), 50
+"""Steps that `"auto"` logs besides every `USUAL`-th. Most rules of `findings` need four recorded steps, which would
+otherwise come late, or never in a short training. They are apart, since batches that follow each other may be alike."""
 
 
 def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
-    """The schedule that `log_freq` means: every so many steps, `"log"`, or a predicate of its own.
+    """The schedule that `log_freq` means: every so many steps, `"auto"`, `"log"`, or a predicate of its own.
 
     Of a `PerLabel`, each step: which of them are logged depends on their labels.
 
@@ -34,13 +33,15 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
         return every(1)  # the labels select, see `Pipeline`
     if callable(log_freq):
         return partial(_chosen, log_freq)
+    if log_freq == "auto":
+        return usual
     if log_freq == "log":
         return ever_sparser
     if (steps := _whole(log_freq)) is not None and steps >= 1:
         return every(steps)
     raise OptionError(
-        f"log_freq={log_freq!r} does not say which steps to log. "
-        f"Pass a whole number of steps, 1 or more, 'log', a PerLabel, or a function from a step to True or False."
+        f"log_freq={log_freq!r} does not say which steps to log. Pass a whole number of steps, 1 or more, 'auto', 'log', "
+        f"a PerLabel, or a function from a step to True or False."
     )
 
 
@@ -66,9 +67,13 @@ def _whole(log_freq: object) -> int | None:
 
 
 def every(steps: int) -> Schedule:
-    """Step 0 and each `steps`-th after it; also those of `EARLY`, where these are `SPARSE` steps apart or more."""
-    early = EARLY if steps >= SPARSE else frozenset[int]()
-    return lambda step: step % steps == 0 or step in early
+    """Step 0 and each `steps`-th after it."""
+    return lambda step: step % steps == 0
+
+
+def usual(step: int) -> bool:
+    """Four early steps, and then every 50th."""
+    return step % USUAL == 0 or step in EARLY
 
 
 def ever_sparser(step: int) -> bool:

@@ -40,7 +40,7 @@ LIGHTNING_EPOCHS: TimeLog = ("epoch", lambda module, _step: module.current_epoch
 def watch(
     model: nn.Module,
     log: str | Sequence[str] = KINDS,
-    log_freq: int | str | PerLabel | Schedule = 50,
+    log_freq: int | str | PerLabel | Schedule = "auto",
     *,
     backend: str | Sink | Sequence[str | Sink] = "standalone",
     bins: int = 64,
@@ -89,9 +89,9 @@ def watch(
             call takes in the training's thread, in seconds, and the bytes of its outputs). An empty list records the
             graph alone. If `scalars` is in the list, statistics are recorded without histograms; `"scalars"` alone does
             that for the first four.
-        log_freq: Which steps to log: every so many, and from 30 on the steps 1, 10 and 25 as well; or `"log"`, every
-            step at first and then exponentially fewer; or a function from a step to True or False; or a `PerLabel`. If
-            optimizers take turns, steps of the others are added to a number or `"log"`.
+        log_freq: Which steps to log: every so many; or `"auto"`, the steps 0, 1, 10, 25 and then every 50th; or
+            `"log"`, every step at first and then exponentially fewer; or a function from a step to True or False; or a
+            `PerLabel`. If optimizers take turns, steps of the others are added, except to those of the last two.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
             (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of
