@@ -40,8 +40,8 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     if (steps := _whole(log_freq)) is not None and steps >= 1:
         return every(steps)
     raise OptionError(
-        f"log_freq={log_freq!r} does not say which steps to log. Pass a whole number of steps, 1 or more, 'auto', 'log', "
-        f"a PerLabel, or a function from a step to True or False."
+        f"log_freq={log_freq!r} does not say which steps to log. Pass a whole number of steps, 1 or more, 'auto', "
+        f"'log', a PerLabel, or a function from a step to True or False."
     )
 
 

@@ -77,5 +77,6 @@ function waitText(logFreq: string | undefined): string {
   const first = 'The graph and the first histograms appear when the first recorded step has ended.';
   if (logFreq === undefined) return first;
   if (logFreq === '1') return `${first} Every step is recorded.`;
+  if (logFreq === 'auto') return `${first} A few of the first steps are recorded, and then one in 50.`;
   return `${first} ${/^\d+$/.test(logFreq) ? `One step in ${logFreq} is recorded.` : `Recorded: ${logFreq}.`}`;
 }
