@@ -44,7 +44,7 @@ ALLOWED = {
     "torchgraph_explorer/layout/insides.py:_members": "layouts are expensive; bounded",
     "torchgraph_explorer/layout/placing.py:_place": "the same",
     "torchgraph_explorer/native.py:_is_current": "the folders with C files",
-    "torchgraph_explorer/record/steps/native_body.py:_function": "loads the compiled library once",
+    "torchgraph_explorer/record/steps/native_body.py:_library": "loads the compiled library once",
     "torchgraph_explorer/record/steps/training.py:_situation": "names of facts, which seldom change; four steps'",
     "torchgraph_explorer/reduce/neurons.py:_keep": "looks up a compiled function once",
     "torchgraph_explorer/reduce/neurons.py:samples_for_c": "bounded",

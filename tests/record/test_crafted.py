@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 import zlib
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.record.examples import GRAPH, SERIES, flip, frame, records, segment, write
-from torchgraph_explorer.errors import RecordError, TorchgraphWarning
+from tests.record.examples import GRAPH, SERIES, flip, frame, quietly, records, segment, write
+from tests.record.fuzzing import within_bounds
+from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import MARKER, enveloped
+from torchgraph_explorer.record.copies import DamagedCopies
+from torchgraph_explorer.record.format.envelope import MARKER, DamageError, enveloped, enveloped_head
 from torchgraph_explorer.record.graphs.encoding import decode_graph, encode_graph
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.history import History
@@ -71,6 +74,7 @@ def test_records_that_make_no_sense_are_skipped(record: bytes, tmp_path: Path) -
         pytest.param(layout(series=[0], row=[4], rows=2), id="a row beyond the last"),
         pytest.param(layout(series=[-5], row=[0], rows=1), id="a negative series"),
         pytest.param(layout(series=[0], row=[0], rows=2**31, statistics=STATISTICS), id="more rows than bytes"),
+        pytest.param(layout(series=[0], row=[0], rows=2**26), id="a larger table than any"),
     ],
 )
 def test_a_frame_whose_layout_makes_no_sense_is_refused(given: bytes, tmp_path: Path) -> None:
@@ -167,3 +171,38 @@ def test_a_marker_inside_a_body_is_not_taken_for_a_record(tmp_path: Path) -> Non
     flip(segment(tmp_path), first + 8)
     with pytest.warns(TorchgraphWarning, match=f"byte {first} "):
         assert open_run(tmp_path).model().series[4].path == printable(tricky.path)
+
+
+HUGE = 3 << 30
+"""Bytes of a body that takes no room on the disk."""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(pb.Head(graph=pb.Graph(id=7, check=1)), id="of a graph"),
+        pytest.param(pb.Head(frame=pb.Frame(step=3, layout=layout(series=[0], row=[0], rows=1))), id="of a frame"),
+        pytest.param(
+            pb.Head(frame=pb.Frame(step=3, layout=layout(series=[0], row=[0], rows=2**20))), id="of many rows"
+        ),
+    ],
+)
+def test_a_body_of_gigabytes_of_zeros_is_not_read(head: pb.Head, tmp_path: Path) -> None:
+    run = crafted(tmp_path, enveloped_head(head.SerializeToString(), HUGE))
+    with segment(run).open("ab") as file:
+        file.truncate(file.tell() + HUGE)
+    with within_bounds("a sparse file"):
+        model = quietly(run).model()
+        for read in (lambda: model.frame(0), lambda: model.statistics([0]), lambda: model.history(0)):
+            with warnings.catch_warnings(), contextlib.suppress(NotFoundError, RecordError):
+                warnings.simplefilter("ignore", TorchgraphWarning)
+                read()
+
+
+def test_damaged_copies_of_many_graphs_are_not_all_kept() -> None:
+    copies, kept = DamagedCopies(), 0
+    for name in range(200):
+        with pytest.raises(DamageError):
+            copies.repaired(name, bytes(1 << 20), 1)
+        kept += name < 128
+    assert sum(len(one) for each in copies._copies.values() for one in each) == kept << 20

@@ -17,6 +17,7 @@ from tests.tensors.test_record import kept
 from torchgraph_explorer.record import beginnings, remote, writer
 from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
+from torchgraph_explorer.record.format.envelope import FILE_HEADER_SIZE
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
@@ -38,6 +39,12 @@ def written(run: Path, *, session: Session = SESSION, is_closed: bool = True) ->
     end = (Finished(3_000.0),) if is_closed else ()
     write(run, GRAPH, SERIES, *map(frame, STEPS), *end, session=session, segment_bytes=SMALL)
     return contents(run)
+
+
+def written_file(run: Path, number: int) -> Path:
+    """One of the files of such a run."""
+    written(run)
+    return segment(run, number)
 
 
 def contents(run: Path) -> list[bytes]:
@@ -233,9 +240,9 @@ def test_what_most_sessions_are_of_is_the_run(tmp_path: Path) -> None:
     assert [one.models for one in list_runs(tmp_path / "run")] == [("net",)]
 
 
-def test_an_emptied_segment_is_told(tmp_path: Path) -> None:
-    written(tmp_path)
-    segment(tmp_path, 1).write_bytes(b"")
+@pytest.mark.parametrize("left", [0, FILE_HEADER_SIZE], ids=["nothing", "its header"])
+def test_an_emptied_segment_is_told(left: int, tmp_path: Path) -> None:
+    os.truncate(written_file(tmp_path, 1), left)
     assert quietly(tmp_path).warnings == ("segment 000001.tgraph is empty: what the session wrote there is lost",)
 
 

@@ -1,4 +1,4 @@
-"""The body of a frame as C makes it, against the same in Python."""
+"""The body of a frame as C makes and checks it, against the same in Python."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pytest
 
 from torchgraph_explorer.histogram import LAST_BUCKET, Histograms
 from torchgraph_explorer.record.steps import native_body
-from torchgraph_explorer.record.steps.body import encode_body, encode_in_python
-from torchgraph_explorer.record.steps.native_body import encode_in_c
+from torchgraph_explorer.record.limits import PACKED_BYTES
+from torchgraph_explorer.record.steps.body import Table, encode_body, encode_in_python, sound_in_python
+from torchgraph_explorer.record.steps.native_body import check_in_c, encode_in_c
 from torchgraph_explorer.schema import STATISTICS
 
 
 @pytest.fixture(autouse=True)
 def _is_built() -> None:
-    if native_body._function() is None:
+    if native_body._library() is None:
         pytest.skip("body.c is not built for this system")
 
 
@@ -95,13 +96,39 @@ def test_c_leaves_to_python_offsets(offsets: list[int]) -> None:
     assert encode_in_c(np.zeros((3, len(STATISTICS)), np.float32), histograms, None) is None
 
 
+@pytest.mark.parametrize("rows", [0, 1, 60])
+def test_both_find_the_same_rows_sound(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    whole = encode_in_python(of_any_bits(rng, rows), of_rows(rng, rows, 30))
+    for bits in (0, 1, 8, 60):
+        body = bytearray(whole)
+        for at in rng.integers(0, len(body), bits if body else 0):
+            body[at] ^= 1 << int(rng.integers(8))
+        table = Table(0, len(body), rows, STATISTICS)
+        expected = sound_in_python(bytes(body), table)
+        found = check_in_c(bytes(body), rows=rows, row_size=table.row_size, longest=PACKED_BYTES)
+        assert found is not None
+        assert found.tolist() == expected.tolist()
+        assert bits or expected.all()
+
+
+@pytest.mark.parametrize(
+    ("start", "size"),
+    [(0, 2**32 - 1), (2**32 - 1, 0), (2**32 - 1, 2**32 - 1), (0, PACKED_BYTES + 1), (1, 8)],
+    ids=["too large", "behind the end", "both", "longer than any", "a byte too far"],
+)
+def test_c_reads_no_histogram_beyond_the_body(start: int, size: int) -> None:
+    words = np.array([start, size, 0], np.uint32).tobytes() + bytes(8)
+    assert check_in_c(words, rows=1, row_size=12, longest=PACKED_BYTES).tolist() == [False]  # type: ignore[union-attr]
+
+
 @pytest.fixture
 def _is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(native_body, "BUILT", tmp_path / "built" / "body.so")
-        native_body._function.cache_clear()
+        native_body._library.cache_clear()
         yield
-    native_body._function.cache_clear()
+    native_body._library.cache_clear()
 
 
 @pytest.mark.usefixtures("_is_not_built")

@@ -12,6 +12,10 @@ _ENOUGH = 3
 """Copies that are needed for a majority."""
 
 
+_MOST_BYTES = 1 << 27
+"""Bytes of the copies that are kept. Those of our graphs have some hundred kilobytes."""
+
+
 class DamagedCopies:
     """Damaged copies of records that are written more than once, kept until they suffice to restore the content.
 
@@ -20,6 +24,7 @@ class DamagedCopies:
 
     def __init__(self) -> None:
         self._copies: dict[tuple[object, ...], list[bytes]] = {}
+        self._size = 0
 
     def repaired(self, name: object, copy: bytes, check: int) -> bytes:
         """The content of `name`, with crc32 `check`, by the majority of `copy` and its earlier copies, bit by bit.
@@ -28,9 +33,13 @@ class DamagedCopies:
             DamageError: The copies do not suffice yet.
         """
         copies = self._copies.setdefault((name, check, len(copy)), [])
+        if self._size + len(copy) > _MOST_BYTES:
+            raise DamageError
         copies.append(copy)
+        self._size += len(copy)
         if len(copies) < _ENOUGH:
             raise DamageError
+        self._size -= sum(map(len, copies[:-_ENOUGH]))
         del copies[:-_ENOUGH]
         one, other, third = (np.frombuffer(each, dtype=np.uint8) for each in copies)
         most: bytes = (one & other | one & third | other & third).tobytes()

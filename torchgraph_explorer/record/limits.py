@@ -47,6 +47,13 @@ MOST_INFLATED = 1100
 COLUMNS = 256
 """Statistics in a row."""
 
+TABLE_BYTES = 1 << 28
+"""The table of a frame. With as many rows as series may be in a frame, ours would have 71 MB."""
+
+BODY_AT_ONCE = 1 << 26
+"""Bytes of a frame's body that are read at once; of a longer one, row by row. A file may have gigabytes of zeros that
+take no room on the disk."""
+
 PACKED_BYTES = 1 << 14
 """One packed histogram. Of 2039 buckets with counts of 5 bytes each it has 10195."""
 

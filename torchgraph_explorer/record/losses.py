@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import SegmentFile
+from torchgraph_explorer.record.format.envelope import FILE_HEADER_SIZE
 from torchgraph_explorer.record.format.places import Extent
 
 SECONDS_TO_BE_SEEN = 60.0
@@ -44,7 +45,7 @@ def losses(
     Args:
         found: The files, and what each says of its place.
         ends: What the ends of sessions say.
-        unknown: Files that do not say whose they are. The damage of those that are not empty is told already.
+        unknown: Files that do not say whose they are. The damage of those that have records is told already.
         folder: Stands before the names of files.
     """
     parts: dict[str, dict[int, list[SegmentFile]]] = {}
@@ -90,7 +91,7 @@ def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Map
             )
         return
     name = f"{number:06d}{_ending(parts)}"
-    if unknown.get(name):
+    if unknown.get(name, 0) not in (0, FILE_HEADER_SIZE):
         return
     gone = part - max((one for one in parts if one < part), default=-1)
     more = f", and so are {gone - 1:,} before it" if gone > 2 else ", and so is the one before it" if gone > 1 else ""

@@ -25,7 +25,7 @@ from torchgraph_explorer.record.format.places import Extent
 from torchgraph_explorer.record.found import found_value
 from torchgraph_explorer.record.graphs.encoding import decode_graph
 from torchgraph_explorer.record.graphs.index import GraphIndex
-from torchgraph_explorer.record.limits import LAST_SERIES, NOTES
+from torchgraph_explorer.record.limits import GRAPH_BYTES, LAST_SERIES, NOTES
 from torchgraph_explorer.record.losses import Written
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.groups import Launches, Member, launches
@@ -324,6 +324,8 @@ class ModelIndex:
         name, content = (source.session, head.id), (head.check, head.first_step, found.body_size)
         if self._known_graphs.get(name) == content:
             return  # graphs are written several times
+        if found.body_size > GRAPH_BYTES:
+            raise DamageError(f"its body has {found.body_size:,} bytes")
         body = source.read(found.body, found.body_size)
         if crc32(body) != head.check:
             body = self._damaged.repaired(name, body, head.check)

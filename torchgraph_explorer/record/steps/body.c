@@ -1,5 +1,5 @@
-/* Makes the body of a frame, as `body.encode_body` and `packing.pack` do, which are the reference. It needs nothing of
- * Python, so the training's thread runs Python meanwhile.
+/* Makes the body of a frame, as `body.encode_body` and `packing.pack` do, which are the reference, and checks one, as
+ * `body.sound_in_python` does. It needs nothing of Python, so the training's thread runs Python meanwhile.
  */
 
 #include "../crc32.h"
@@ -50,4 +50,23 @@ int64_t torchgraph_encode_body(int64_t rows, int64_t columns, const float *stati
         memcpy(words + row_size - WORD, &check, sizeof check);
     }
     return to - body;
+}
+
+/* Writes to `sound` whether each of `rows` rows of the body has the right check: 1 or 0. The body has `size` bytes, among
+ * them the whole table, and a histogram at most `longest`. */
+void torchgraph_check_rows(int64_t rows, int64_t row_size, const uint8_t *body, int64_t size, int64_t longest,
+                           uint8_t *sound) {
+    Tables tables;
+    fill(tables);
+    const int64_t packed = rows * row_size;
+    for (int64_t row = 0; row < rows; row++) {
+        const uint8_t *const words = body + row * row_size;
+        uint32_t tail[TAIL_WORDS];
+        memcpy(tail, words + row_size - (int64_t)sizeof tail, sizeof tail);
+        const int64_t begin = packed + tail[0], length = tail[1];
+        sound[row] = 0;
+        if (length > longest || begin + length > size) continue;
+        const uint32_t check = checked(tables, 0, words, row_size - WORD);
+        sound[row] = checked(tables, check, body + begin, length) == tail[2];
+    }
 }

@@ -18,8 +18,8 @@ from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.folder import ReadAt
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.format.packing import pack, unpack
-from torchgraph_explorer.record.limits import PACKED_BYTES
-from torchgraph_explorer.record.steps.native_body import encode_in_c
+from torchgraph_explorer.record.limits import BODY_AT_ONCE, PACKED_BYTES
+from torchgraph_explorer.record.steps.native_body import check_in_c, encode_in_c
 from torchgraph_explorer.schema import STATISTICS
 
 WORD = 4
@@ -67,7 +67,12 @@ class Table(NamedTuple):
     @property
     def row_size(self) -> int:
         """Bytes of a row of the table."""
-        return WORD * (len(self.statistics) + _TAIL_WORDS)
+        return row_size(len(self.statistics))
+
+
+def row_size(columns: int) -> int:
+    """Bytes of a row of the table that has so many statistics."""
+    return WORD * (columns + _TAIL_WORDS)
 
 
 def encode_body(
@@ -104,14 +109,14 @@ def encode_in_python(
 
 def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
     """One row of the frame whose body is `table`; None if it is damaged."""
-    row_size, columns = table.row_size, WORD * len(table.statistics)
-    if (row + 1) * row_size > table.size:
+    length, columns = table.row_size, WORD * len(table.statistics)
+    if (row + 1) * length > table.size:
         return None
-    words = read(table.offset + row * row_size, row_size)
-    if len(words) < row_size:
+    words = read(table.offset + row * length, length)
+    if len(words) < length:
         return None
     start, size, check = _TAIL.unpack_from(words, columns)
-    histogram = table.rows * row_size + start
+    histogram = table.rows * length + start
     if histogram + size > table.size or size > PACKED_BYTES:
         return None
     packed = read(table.offset + histogram, size)
@@ -122,15 +127,17 @@ def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
 
 
 def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
-    """Every row of a frame, read at once; None for damaged rows.
+    """Every row of a frame; None for damaged rows.
 
     Raises:
         DamageError: The body is too small for its rows, or for their histograms side by side.
     """
     if table.rows * table.row_size > table.size:
         raise DamageError
-    body = read(table.offset, table.size)
-    rows = _rows_of(body, table)
+    if table.size > BODY_AT_ONCE:
+        rows = [read_row(read, table, row) for row in range(table.rows)]
+    else:
+        rows = _rows_of(read(table.offset, table.size), table)
     if sum(len(row.packed) for row in rows if row) > table.size - table.rows * table.row_size:
         raise DamageError
     return rows
@@ -138,21 +145,61 @@ def read_rows(read: ReadAt, table: Table) -> list[Row | None]:
 
 def _rows_of(body: bytes, table: Table) -> list[Row | None]:
     """Every row of a frame's body, as `read_row` reads one; None for all that a body that is cut off lacks."""
-    row_size, columns = table.row_size, WORD * len(table.statistics)
-    there = min(len(body) // row_size, table.rows)
-    words = np.frombuffer(body[: there * row_size], dtype="<u4").reshape(there, row_size // WORD)
-    tails, first, known = words[:, -_TAIL_WORDS:], table.rows * row_size, table.statistics
+    length, columns = table.row_size, WORD * len(table.statistics)
+    there = min(len(body) // length, table.rows)
+    words = np.frombuffer(body[: there * length], dtype="<u4").reshape(there, length // WORD)
+    tails, first, known = words[:, -_TAIL_WORDS:], table.rows * length, table.statistics
     rows: list[Row | None] = []
     for row, (start, size, check) in enumerate(tails.tolist()):
-        at, begin = row * row_size, first + start
+        at, begin = row * length, first + start
         packed = body[begin : begin + size]
         is_within = begin + size <= table.size and size <= PACKED_BYTES
-        if is_within and crc32(packed, crc32(body[at : at + row_size - WORD])) == check:
+        if is_within and crc32(packed, crc32(body[at : at + length - WORD])) == check:
             statistics, fingerprint = _known_columns(body[at : at + columns], known)
             rows.append(Row(statistics, packed, fingerprint))
         else:
             rows.append(None)
     return rows + [None] * (table.rows - there)
+
+
+class Checked(NamedTuple):
+    """The table of a frame.
+
+    Attributes:
+        words: Its words as float32, `[rows, words]`.
+        sound: Which of the rows are sound, `[rows]`.
+    """
+
+    words: npt.NDArray[np.float32]
+    sound: npt.NDArray[np.bool_]
+
+
+def read_table(read: ReadAt, table: Table) -> Checked | None:
+    """The table of a frame, without what the histograms hold, though they are part of the checks.
+
+    None if the body is too small for its rows.
+    """
+    size = table.rows * table.row_size
+    if size > table.size:
+        return None
+    is_small = table.size <= BODY_AT_ONCE
+    body = read(table.offset, table.size if is_small else size)
+    if len(body) < size:
+        return None
+    words = np.frombuffer(body, dtype="<f4", count=size // WORD).reshape(table.rows, table.row_size // WORD)
+    if is_small:
+        return Checked(words, _sound(body, table))
+    return Checked(words, np.array([read_row(read, table, row) is not None for row in range(table.rows)], np.bool_))
+
+
+def _sound(body: bytes, table: Table) -> npt.NDArray[np.bool_]:
+    in_c = check_in_c(body, rows=table.rows, row_size=table.row_size, longest=PACKED_BYTES)
+    return sound_in_python(body, table) if in_c is None else in_c
+
+
+def sound_in_python(body: bytes, table: Table) -> npt.NDArray[np.bool_]:
+    """Which rows have the right check, as Python finds out: where `body.c` was not built, and as the reference."""
+    return np.array([row is not None for row in _rows_of(body, table)], np.bool_)
 
 
 class Decoded(NamedTuple):

@@ -10,25 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.errors import RecordError
-from torchgraph_explorer.moments import COLUMN, NON_FINITE
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.steps import by_segment
-from torchgraph_explorer.record.steps.body import FINGERPRINT, WORD, Table, read_row
+from torchgraph_explorer.record.steps.body import FINGERPRINT, Table, read_table
 from torchgraph_explorer.record.steps.layout import FrameLayout
-from torchgraph_explorer.record.steps.reading import read_frame
+from torchgraph_explorer.record.steps.reading import damaged_in_part, read_frame
 from torchgraph_explorer.schema import STATISTICS
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
-
-_CHECKED_FIRST = 64
-"""Odd rows of a frame whose check is computed. If one of them is damaged, all rows of the frame are checked."""
-
-_USUAL = 1e18
-"""Magnitudes beyond this are odd."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
@@ -71,8 +63,7 @@ class BulkRows:
 def read_bulk(model: ModelIndex, numbers: Ints, notices: Notices) -> BulkRows:
     """The rows of every series at the frames `numbers`.
 
-    A row's check is computed only where its numbers are odd, since checking every row would take longer than reading
-    it; frames of several ranks are read and merged one by one.
+    Every row's check is computed, and damage noted. Frames of several ranks are read and merged one by one.
 
     Raises:
         RecordError: A file is gone.
@@ -87,11 +78,12 @@ def read_bulk(model: ModelIndex, numbers: Ints, notices: Notices) -> BulkRows:
     _, shares = model.frames.by_rank(frames[alone])
     columns = {layout: _columns(model, layout) for layout in set(shares["layout"].tolist())}
     for segment, places in groupby(by_segment(shares), key=lambda place: int(shares["segment"][place])):
-        with reading(model.frames.segment(segment)) as read:
+        path = model.frames.segment(segment)
+        with reading(path) as read:
             for place in places:
                 known = columns[int(shares["layout"][place])]
-                if known is not None:
-                    _read_alone(read, shares[place], known, found=found.at(alone[place]))
+                if known is not None and not _read_alone(read, shares[place], known, found=found.at(alone[place])):
+                    notices.add(damaged_in_part(path.name, int(shares["step"][place])))
     return found
 
 
@@ -120,17 +112,16 @@ def _read_merged(model: ModelIndex, number: int, notices: Notices, *, found: Bul
         found.fingerprints[frame.series] = frame.fingerprints[frame.rows]
 
 
-def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: BulkRows) -> None:
+def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: BulkRows) -> bool:
+    """Read a frame into `found`; False if some of it is damaged."""
     layout = columns.layout
     table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
-    size = table.rows * table.row_size
-    words = read(table.offset, size) if size <= table.size else b""
-    if not size or len(words) < size:
-        return
-    stored = np.frombuffer(words, dtype="<f4").reshape(table.rows, table.row_size // WORD)
+    checked = read_table(read, table)
+    if checked is None:
+        return False
+    stored, damaged = checked.words, ~checked.sound
     rows = np.full((table.rows, len(STATISTICS)), np.nan, dtype=np.float32)
     rows[:, columns.known] = stored[:, columns.stored]
-    damaged = _damaged(read, table, rows)
     rows[damaged] = np.nan
     found.statistics[:, columns.series] = rows[columns.rows].T
     if columns.fingerprint:
@@ -138,21 +129,4 @@ def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: BulkR
         fingerprints = low | high << np.uint64(32)
         fingerprints[damaged] = 0
         found.fingerprints[columns.series] = fingerprints[columns.rows]
-
-
-def _damaged(read: ReadAt, table: Table, rows: Floats) -> list[int]:
-    """The rows that are odd and turn out to be damaged; all that are damaged, if one of the first odd ones is."""
-    odd = np.flatnonzero(_is_odd(rows))[:_CHECKED_FIRST].tolist()
-    if all(read_row(read, table, row) is not None for row in odd):
-        return []
-    return [row for row in range(table.rows) if read_row(read, table, row) is None]
-
-
-def _is_odd(rows: Floats) -> npt.NDArray[np.bool_]:
-    """Which of `rows` hold what finite tensors of usual magnitude cannot have."""
-    count, sampled, zeros = (rows[:, COLUMN[name]] for name in ("count", "sampled", "zeros"))
-    ends = rows[:, [COLUMN["min"], COLUMN["max"]]]
-    is_plausible = (zeros >= 0) & (zeros <= sampled) & (sampled <= count) & (rows[:, NON_FINITE] == 0).all(axis=1)
-    is_plausible &= (np.abs(ends) < _USUAL).all(axis=1) & (ends[:, 0] <= ends[:, 1])
-    odd: npt.NDArray[np.bool_] = ~is_plausible
-    return odd
+    return not damaged.any()

@@ -14,7 +14,8 @@ from google.protobuf.message import DecodeError
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError, inflated
-from torchgraph_explorer.record.limits import COLUMNS, LAYOUT_BYTES, LAYOUT_SERIES
+from torchgraph_explorer.record.limits import COLUMNS, LAYOUT_BYTES, LAYOUT_SERIES, TABLE_BYTES
+from torchgraph_explorer.record.steps.body import row_size
 from torchgraph_explorer.schema import STATISTICS
 
 
@@ -65,6 +66,8 @@ def decode_layout(data: bytes, room: int = LAYOUT_BYTES) -> FrameLayout:
     if len(message.series) > LAYOUT_SERIES or len(message.statistics) > COLUMNS:
         raise DamageError
     if len(message.series) != len(message.row):
+        raise DamageError
+    if message.rows * row_size(len(message.statistics)) > TABLE_BYTES:
         raise DamageError
     series, rows = np.cumsum(message.series, dtype=np.int64), np.cumsum(message.row, dtype=np.int64)
     if not (_is_within(series, 1 << 32) and _is_within(rows, message.rows)):

@@ -1,4 +1,4 @@
-"""Calls `body.c`, where it was built: it makes the body of a frame while other threads run Python."""
+"""Calls `body.c`, where it was built: it makes and checks bodies of frames while other threads run Python."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def encode_in_c(
     None where that has to do it: there is no library of this `body.c`, or the arrays of `histograms` contradict each
     other.
     """
-    encode = _function()
-    if encode is None:
+    built = _library()
+    if built is None:
         return None
     rows, columns = statistics.shape
     offsets, buckets, counts = (
@@ -45,15 +45,30 @@ def encode_in_c(
     numbers = None if fingerprints is None else np.ascontiguousarray(fingerprints, np.uint64)
     body = np.empty(rows * (table.itemsize * columns + _ROW_BYTES) + _ENTRY_BYTES * len(buckets), np.uint8)
     places = (None if each is None else each.ctypes.data for each in (table, numbers, offsets, buckets, counts, body))
-    size: int = encode(rows, columns, *places)
+    size: int = built.torchgraph_encode_body(rows, columns, *places)
     return body[:size].tobytes() if size >= 0 else None
 
 
+def check_in_c(body: bytes, *, rows: int, row_size: int, longest: int) -> npt.NDArray[np.bool_] | None:
+    """The same as `body.sound_in_python`; None if there is no library of this `body.c`."""
+    built = _library()
+    if built is None:
+        return None
+    sound = np.empty(rows, np.bool_)
+    data = np.frombuffer(body, np.uint8)
+    built.torchgraph_check_rows(rows, row_size, data.ctypes.data, len(body), longest, sound.ctypes.data)
+    return sound
+
+
 @cache
-def _function() -> Any:
+def _library() -> Any:
     built = library(BUILT)
     if built is None:
         return None
-    encode = built.torchgraph_encode_body
+    encode, check = built.torchgraph_encode_body, built.torchgraph_check_rows
     encode.argtypes, encode.restype = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 6), ctypes.c_int64
-    return encode
+    check.argtypes, check.restype = (*_CHECKED_BY,), None
+    return built
+
+
+_CHECKED_BY = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

@@ -116,7 +116,7 @@ def _read_rows(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
         raise _damaged_as_a_whole(path.name, facts) from error
     sound, statistics, histograms, fingerprints = decode_rows(rows)
     if not all(sound):
-        notices.add(_damaged_in_part(path.name, int(facts["step"])))
+        notices.add(damaged_in_part(path.name, int(facts["step"])))
     session = model.session_of(facts["layout"])
     series = session.reader_ids(layout.series)
     kept = (series != UNKNOWN) & np.array(sound, dtype=np.bool_)[layout.rows]
@@ -171,7 +171,7 @@ def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | Non
         for (place, _), is_sound in zip(found, sound, strict=True):
             if not is_sound:
                 segment, step = model.frames.segment(place.segment), int(shares["step"][place.number])
-                notices.add(_damaged_in_part(segment.name, step))
+                notices.add(damaged_in_part(segment.name, step))
         kept = np.flatnonzero(sound)
         found = [found[at] for at in kept]
         statistics, histograms = statistics[kept], histograms.of(kept)
@@ -216,7 +216,8 @@ def _row_and_columns(model: ModelIndex, layout: int, series: int) -> tuple[int, 
     return int(known.rows[at[0]]), part, known.row_count, known.statistics
 
 
-def _damaged_in_part(segment: str, step: int) -> str:
+def damaged_in_part(segment: str, step: int) -> str:
+    """What is told of a frame of which some rows are damaged."""
     return f"segment {segment}: the frame of step {step} is damaged in part; what is damaged was left out"
 
 
