@@ -50,6 +50,51 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         "role='outpt'. Choose one of 'input', 'out",
     ),
     "a misspelt kind": (lambda run: open_run(run).model().find(kind="grads"), "kind='grads'. Choose one of 'value', "),  # type: ignore[arg-type]
+    "no step": (lambda run: open_run(run).model().frame_at(None), "step=None is not a whole number"),  # type: ignore[arg-type]
+    "half a frame": (lambda run: open_run(run).model().frame(1.5), "index=1.5 is not a whole number"),  # type: ignore[arg-type]
+    "a graph by name": (lambda run: open_run(run).model().graph_revision("0"), "graph='0' is not a whole number"),  # type: ignore[arg-type]
+    "a history from nowhere": (
+        lambda run: open_run(run).model().history(0, None),  # type: ignore[arg-type]
+        "first_frame=None is not a whole number",
+    ),
+    "a history up to a half": (
+        lambda run: open_run(run).model().history(0, 0, 1.5),  # type: ignore[arg-type]
+        "stop_frame=1.5 is not a whole number",
+    ),
+    "half frames": (lambda run: open_run(run).model().statistics([0.5]), r"frames=\[0.5\] are not whole numbers. Pass"),
+    "a mask of frames": (
+        lambda run: open_run(run).model().statistics([True, False, True]),
+        r"frames=\[True, False, True\] are not whole numbers",
+    ),
+    "frames without a form": (
+        lambda run: open_run(run).model().rows([[0], [1, 2]]),  # type: ignore[list-item]
+        r"frames=\[\[0\], \[1, 2\]\] are not whole numbers",
+    ),
+    "changes since a text": (lambda run: open_run(run).model().changes(1, "0"), "since='0' is not a whole number"),  # type: ignore[arg-type]
+    "what was kept at no step": (
+        lambda run: open_run(run).model().kept_at(None),  # type: ignore[arg-type]
+        "step=None is not a whole number",
+    ),
+    "a tensor of all ranks": (
+        lambda run: open_run(run).model().tensor(0, 0, rank=[0, 1]),  # type: ignore[arg-type]
+        r"rank=\[0, 1\] is not a whole number",
+    ),
+    "a dependency graph of half a step": (
+        lambda run: open_run(run).model().tensor_graph(0.5),  # type: ignore[arg-type]
+        "step=0.5 is not a whole number",
+    ),
+    "NaN up to a text": (
+        lambda run: open_run(run).model().nonfinite(0, "end"),  # type: ignore[arg-type]
+        "stop_frame='end' is not a whole number",
+    ),
+    "a limit as a text": (
+        lambda run: open_run(run).model().related("loss", above="2"),  # type: ignore[call-overload]
+        "above='2' is not a number",
+    ),
+    "quantiles of a text": (
+        lambda run: open_run(run).model().history(0).quantiles("median"),
+        "quantiles.median.: a share is a number from 0 to 1",
+    ),
     "a function to explore": (lambda _: explore(torch.sum, torch.ones(2)), r"explore\(\) was given builtin_function"),  # type: ignore[arg-type]
     "a loss by name": (
         lambda _: explore(nn.Linear(2, 1), torch.ones(1, 2), loss="mse"),  # type: ignore[arg-type]
@@ -76,6 +121,26 @@ def test_a_wrong_argument_is_refused_with_what_is_allowed(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         call(run_dir)
+
+
+@pytest.mark.parametrize("name", [["net"], 5], ids=repr)
+def test_a_model_that_is_no_name_is_not_found(name: Any, run_dir: Path) -> None:
+    with pytest.raises(NotFoundError, match="Run 'base' has no model .* Name one of: 'Linear'"):
+        open_run(run_dir).model(name)
+
+
+def test_an_endless_name_is_not_repeated(run_dir: Path) -> None:
+    with pytest.raises(NotFoundError) as refused:
+        open_run(run_dir).model("x" * 100_000)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 2**70), (-(2**70), None), (0, -(2**70)), (2**70, None), (1, -1)])
+def test_a_range_of_frames_ends_with_the_last_one(first: int, stop: int | None, run_dir: Path) -> None:
+    model = open_run(run_dir).model()
+    expected = list(range(len(model)))[max(first, 0) : stop]
+    assert model.history(0, first, stop).frames.tolist() == expected
+    assert len(model.nonfinite(first, stop)) == len(expected)
 
 
 def test_the_run_that_was_meant_is_named(run_dir: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from numbers import Real
 from typing import Any, cast, overload
 
 import numpy as np
@@ -33,6 +34,7 @@ from torchgraph_explorer.findings.relations import Related, find_related
 from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.record.discovery import OF_A_RUN, RunFolder, find_run
 from torchgraph_explorer.record.model_record import ModelRecord
+from torchgraph_explorer.record.numbers import whole
 from torchgraph_explorer.record.run_record import RunRecord
 from torchgraph_explorer.schema import Series
 
@@ -58,7 +60,7 @@ class Model(ModelRecord):
         if optimizer not in self.optimizers:
             named = ", ".join(map(repr, self.optimizers))
             known = f"There are steps by {named}." if named else "Its record does not name any optimizer."
-            raise NotFoundError(f"Model {self.name!r} has no step by the optimizer {optimizer!r}. {known}")
+            raise NotFoundError(f"Model {self.name!r} has no step by the optimizer {optimizer!r:.200}. {known}")
         return self.of_optimizer(optimizer)
 
     def findings(self, *, rules: Sequence[OwnRule] = ()) -> tuple[Finding, ...]:
@@ -84,9 +86,10 @@ class Model(ModelRecord):
 
         Raises:
             NotFoundError: The step was not recorded, or is the first one.
+            OptionError: `step` or `since` is no whole number.
             RecordError: The run is gone.
         """
-        return find_changes(self, step, since)
+        return find_changes(self, whole(step, "step"), None if since is None else whole(since, "since"))
 
     @overload
     def related(self, target: Finding) -> CoOccurrences: ...
@@ -127,7 +130,8 @@ class Model(ModelRecord):
         Raises:
             NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, either with the
                 finding or without it.
-            OptionError: `target` is none of these, there is no such measure, or a finding was given a limit.
+            OptionError: `target` is none of these, there is no such measure, a finding was given a limit, or a limit is no
+                number.
             RecordError: The run is gone.
 
         Example:
@@ -146,6 +150,9 @@ class Model(ModelRecord):
         _check_line(target)
         if not has_limit:
             return find_related(self, target)
+        for name, limit in (("above", above), ("below", below)):
+            if limit is not None and not isinstance(limit, Real):
+                raise OptionError(f"{name}={limit!r:.80} is not a number.")
         if measure not in MEASURES:
             raise OptionError(f"measure={measure!r} is not one of {', '.join(MEASURES)}.")
         return find_conditional(self, Condition(target, above, below, measure), self.findings())

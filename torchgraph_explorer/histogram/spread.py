@@ -43,9 +43,13 @@ def quantiles(
         >>> quantiles(history.histograms, [0.25, 0.75], low=low, high=high).shape
         (2, 2)
     """
-    share = np.atleast_1d(np.asarray(share, dtype=np.float64))
+    given = share
+    try:
+        share = np.atleast_1d(np.asarray(share, dtype=np.float64))
+    except (TypeError, ValueError):
+        share = np.array([np.nan])
     if not ((share >= 0) & (share <= 1)).all():
-        raise OptionError(f"quantiles({share.tolist()!s:.80}): a share is a number from 0 to 1; 0.05 is 5 %.")
+        raise OptionError(f"quantiles({given!s:.80}): a share is a number from 0 to 1; 0.05 is 5 %.")
     lows = np.broadcast_to(np.asarray(low, dtype=np.float64), (len(histograms),))
     highs = np.broadcast_to(np.asarray(high, dtype=np.float64), (len(histograms),))
     found = np.full((len(histograms), len(share)), np.nan)

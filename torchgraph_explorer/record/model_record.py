@@ -19,6 +19,7 @@ from torchgraph_explorer.record.elsewhere.scalars import LoggedElsewhere
 from torchgraph_explorer.record.model_index import ModelIndex, SessionIndex
 from torchgraph_explorer.record.nonfinite import Flags, are_nonfinite, nonfinite_frames, traits
 from torchgraph_explorer.record.notices import Notices
+from torchgraph_explorer.record.numbers import whole, whole_numbers
 from torchgraph_explorer.record.ranks.notes import finished_together, missing_ranks, notes_so_far
 from torchgraph_explorer.record.scalars.index import LoggedSoFar, Scalar
 from torchgraph_explorer.record.session_notes import mixed_sessions
@@ -231,8 +232,9 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such graph.
+            OptionError: `graph` is no whole number.
         """
-        graphs = self._index.graphs.graphs
+        graph, graphs = whole(graph, "graph"), self._index.graphs.graphs
         if not 0 <= graph < len(graphs):
             raise NotFoundError(f"Model {self.name!r} has no graph {graph}. {_numbered('graphs', len(graphs))}")
         return graphs[graph].revision
@@ -272,9 +274,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such frame.
+            OptionError: `index` is no whole number.
             RecordError: The whole frame is damaged, or the run is gone.
         """
-        model = self._index
+        index, model = whole(index, "index"), self._index
         count = len(model.frames.frames)
         if not -count <= index < count:
             raise NotFoundError(f"Model {self.name!r} has no frame {index}. {_numbered('frames', count)}")
@@ -287,9 +290,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: Nothing was recorded at it.
+            OptionError: `step` is no whole number.
             RecordError: As in `frame`.
         """
-        steps = self.steps
+        step, steps = whole(step, "step"), self.steps
         at = int(np.searchsorted(steps, step))
         if at == len(steps) or steps[at] != step:
             raise NotFoundError(f"Model {self.name!r} has no frame of step {step}. {_near(steps, at)}")
@@ -303,11 +307,12 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such series.
+            OptionError: `first_frame` or `stop_frame` is no whole number.
             RecordError: The run is gone.
         """
         number, index = series.id if isinstance(series, Series) else series, self._index
         self._require_series(number)
-        frames = (max(first_frame, 0), stop_frame)
+        frames = self._range(first_frame, stop_frame)
         found = read_history(index, number, frames=frames, notices=self._notices)
         self._notices.announce()
         return found
@@ -384,6 +389,7 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such frame.
+            OptionError: `frames` are no whole numbers.
             RecordError: The run is gone.
         """
         return self.rows(frames).statistics
@@ -393,9 +399,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such frame.
+            OptionError: `frames` are no whole numbers.
             RecordError: The run is gone.
         """
-        index, numbers = self._index, np.asarray(frames, dtype=np.int64).reshape(-1)
+        index, numbers = self._index, whole_numbers(frames, "frames")
         count = len(index.frames.frames)
         for beyond in numbers[(numbers < 0) | (numbers >= count)].tolist():
             raise NotFoundError(f"Model {self.name!r} has no frame {beyond}. {_numbered('frames', count)}")
@@ -437,8 +444,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: Nothing was kept at this step.
+            OptionError: `step` or `rank` is no whole number.
             RecordError: The run is gone.
         """
+        step, rank = _place(step, rank)
         found = kept_at(self._kept_by_step(), step, rank=rank, index=self._find_kept(), notices=self._notices)
         self._notices.announce()
         series = {one.key: one for one in self.series}
@@ -451,8 +460,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: No tensor was kept at this step.
+            OptionError: `step` or `rank` is no whole number.
             RecordError: The run is gone.
         """
+        step, rank = _place(step, rank)
         found = read_graph(self._kept_by_step(), step, rank=rank, index=self._find_kept(), notices=self._notices)
         self._notices.announce()
         return found
@@ -481,9 +492,10 @@ class ModelRecord:
 
         Raises:
             NotFoundError: There is no such series, or it was not kept at this step.
-            OptionError: It takes more than `most_bytes`.
+            OptionError: It takes more than `most_bytes`; or `step` or `rank` is no whole number.
             RecordError: It is damaged, or the run is gone.
         """
+        step, rank = _place(step, rank)
         if not isinstance(series, Series):
             self._require_series(series)
             series = self.series[series]
@@ -507,6 +519,12 @@ class ModelRecord:
         steps = set(self.steps.tolist())
         return {step: ranks for step, ranks in by_step.items() if step in steps}
 
+    def _range(self, first: int, stop: int | None) -> tuple[int, int]:
+        """The frames from `first` up to `stop`, as far as there are any; a negative `stop` counts from the end."""
+        count = len(self._index.frames.frames)
+        last = count if stop is None else whole(stop, "stop_frame")
+        return min(max(whole(first, "first_frame"), 0), count), max(min(last, count), -count)
+
     def _require_series(self, number: int) -> None:
         if not isinstance(number, Integral):
             raise NotFoundError(
@@ -523,11 +541,12 @@ class ModelRecord:
         −∞ that masks something does not count, and damage does not either. Reads about 60 bytes a tensor and frame.
 
         Raises:
+            OptionError: One of them is no whole number.
             RecordError: The run is gone.
         """
         index = self._index
-        stop = len(index.frames.frames) if stop_frame is None else stop_frame
-        return nonfinite_frames(index, first_frame, stop, of=traits(index.series))
+        first, stop = self._range(first_frame, stop_frame)
+        return nonfinite_frames(index, first, stop, of=traits(index.series))
 
     def nonfinite_series(self, frame: Frame) -> tuple[Series, ...]:
         """The series that have NaN or infinity, as in `nonfinite`, at one frame."""
@@ -547,6 +566,10 @@ class ModelRecord:
         if not index.launches.has_ranks:
             return (next(reversed(index.sessions.values())),)
         return tuple(index.sessions[one] for one in index.launches.latest)
+
+
+def _place(step: int, rank: int | None) -> tuple[int, int | None]:
+    return whole(step, "step"), None if rank is None else whole(rank, "rank")
 
 
 def _numbered(what: str, count: int) -> str:

@@ -215,8 +215,8 @@ class RunRecord:
         raise RecordError(f"{self.path} holds no record yet. Open it again when its training has begun.")
 
     def _index(self, name: str) -> ModelIndex:
-        if name not in self._models:
-            raise NotFoundError(f"Run {self.name!r} has no model {name!r}. {self._choices()}")
+        if not isinstance(name, str) or name not in self._models:
+            raise NotFoundError(f"Run {self.name!r} has no model {name!r:.200}. {self._choices()}")
         return self._models[name]
 
     def _choices(self) -> str:

@@ -22,6 +22,7 @@ from torchgraph_explorer.schema import STATISTICS
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
     """Where the statistics are in frames of one layout.
