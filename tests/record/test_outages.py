@@ -17,10 +17,11 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.kept import KeptArray, together
-from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly
+from tests.record.examples import GRAPH, SERIES, SESSION, facts, frame, other_session, quietly, segment
 from tests.stores import delete_folder
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.record import outbox, remote, segments
+from torchgraph_explorer.record.folder import TENSORS, plugin_folder
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import Finished, KeptStep
@@ -341,6 +342,50 @@ def test_a_folder_that_is_gone_is_said_once_and_made_again_with_all_that_is_need
     assert (model.graphs, model.series) == ((GRAPH,), SERIES)
     assert model.finished is not None
     assert "The steps before 3 are missing" in model.finished.notes[0]
+
+
+@pytest.mark.parametrize("left", [0, 16, 700, -1], ids=["to nothing", "to its header", "in the middle", "by a byte"])
+def test_a_file_that_another_program_cuts_off_is_told_once_and_costs_only_what_was_in_it(
+    left: int, tmp_path: Path, recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchgraph_explorer.record.writer.time", lambda: 1_000.0)  # a reader waits a minute
+    writer = begun(str(tmp_path))
+    sizes = []
+    for number, steps in enumerate((range(1, 3), range(3, 5), range(5, 7))):
+        for step in steps:
+            writer.write(frame(step))
+        sizes.append(segment(tmp_path, number).stat().st_size)
+        if number < 2:
+            os.truncate(segment(tmp_path, number), left % sizes[-1])
+    writer.write(Finished(9.0))
+    writer.close()
+    [told] = said(recwarn)
+    assert told.startswith(f"{segment(tmp_path)} was cut off by another program while it was written to: ")
+    assert f"{sizes[0] - left % sizes[0]:,} of its {sizes[0]:,} bytes are missing" in told
+    run = quietly(tmp_path)
+    model = run.model()
+    assert model.steps.tolist()[-2:] == [5, 6]
+    assert facts(model.frame(-1)) == facts(frame(6))
+    assert (model.graphs, model.series) == ((GRAPH,), SERIES)
+    assert model.finished is not None
+    assert told in model.finished.notes
+    noticed = " ".join(run.warnings)
+    assert "000001.tgraph" in noticed
+    assert "000000.tgraph" in noticed or "and so is the one before it" in noticed
+
+
+def test_kept_tensors_that_another_program_cuts_off_are_told_and_go_on(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    writer = begun(str(tmp_path))
+    for step in range(3):
+        writer.keep(kept(step), 1 << 30)
+        if step == 1:
+            os.truncate(plugin_folder(tmp_path, TENSORS) / "000000.tgraph", 100)
+    writer.write(Finished(9.0))
+    writer.close()
+    assert "tensors/000000.tgraph was cut off by another program" in "".join(said(recwarn))
+    assert quietly(tmp_path).model().kept.steps.tolist() == [2]
 
 
 def test_a_run_in_whose_place_a_file_is_put_is_said_to_be_lost(

@@ -32,6 +32,7 @@ class LocalSegments:
         *,
         limit: int,
         when_gone: Callable[[int | None], None],
+        when_cut: Callable[[Path, int, int], None],
         session: str = "",
     ) -> None:
         """Write to `folder`.
@@ -43,16 +44,18 @@ class LocalSegments:
             limit: Largest size of a segment, in bytes.
             when_gone: Called when the folder was deleted or moved away, with the first step that the new folder has;
                 None if it gets none.
+            when_cut: Called when somebody else has cut off a file that is written to, with its path, the bytes that are
+                missing and the bytes that it had. The next file begins with everything that later records depend on.
             session: Id of the session, if its segments are to say which session began the run.
         """
         self._folder = folder
-        self._begin, self._limit, self._when_gone = begin, limit, when_gone
+        self._begin, self._limit, self._when_gone, self._when_cut = begin, limit, when_gone, when_cut
         self._file: FileIO | None = None
         self._path = Path()
         self._place = Place(0, part=-1)
         self._session, self._run = session, ""
         self._first: tuple[Path, int, int] | None = None
-        self._has_links = True
+        self._has_links = self._has_size = True
         self._size = 0
         self._is_torn = self._has_frames = False
 
@@ -75,6 +78,9 @@ class LocalSegments:
                 return
             self._renew(is_whole=True)
             self._has_frames = False
+        elif self._file is not None and (missing := self._missing(self._file)):
+            self._when_cut(self._path, missing, self._size)
+            self._renew(is_whole=True, is_gone=False)
         while waiting:
             self._append(waiting[0])
             self._has_frames = self._has_frames or waiting[0].step is not None
@@ -140,8 +146,20 @@ class LocalSegments:
         except OSError:  # unknown; the next write will show
             return False
 
-    def _renew(self, *, is_whole: bool) -> None:
-        """Begin a new file. The old one stays open until then, since it shows whether the folder is gone."""
+    def _missing(self, file: FileIO) -> int:
+        """Bytes that were written to the file, and that it no longer has."""
+        try:
+            return max(0, self._size - os.fstat(file.fileno()).st_size) if self._has_size and not self._is_torn else 0
+        except OSError:  # unknown; the next write will show
+            return 0
+
+    def _renew(self, *, is_whole: bool, is_gone: bool | None = None) -> None:
+        """Begin a new file. The old one stays open until then, since it shows whether the folder is gone.
+
+        Args:
+            is_whole: The file begins with everything that later records depend on.
+            is_gone: The old one is no longer there; by default that is why a file is to be whole.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         number = next_number(file.name for file in self._folder.iterdir())
         while True:
@@ -152,7 +170,7 @@ class LocalSegments:
             except FileExistsError:
                 number += 1
         try:
-            place = self._next_place(number, is_whole=is_whole)
+            place = self._next_place(number, is_gone=is_whole if is_gone is None else is_gone)
             beginning = self._begin(place, is_whole)
             _write(file, beginning)
             facts = os.fstat(file.fileno())
@@ -166,15 +184,16 @@ class LocalSegments:
         self.close()
         self._file, self._path, self._size, self._place = file, path, len(beginning), place
         self._has_links = facts.st_nlink > 0  # some file systems count none
+        self._has_size = facts.st_size == len(beginning)  # or show it late
         self._is_torn = False
 
-    def _next_place(self, number: int, *, is_whole: bool) -> Place:
-        """The place of the next file; with `is_whole`, the one before is gone."""
-        if self._session and (is_whole or self.reached is None):
+    def _next_place(self, number: int, *, is_gone: bool) -> Place:
+        """The place of the next file; with `is_gone`, the one before is no longer there."""
+        if self._session and (is_gone or self.reached is None):
             self._run = self._session if number == 0 else ""
             with suppress(Exception):  # what others have written must not keep this from being recorded
                 self._run = self._run or run_in(self._folder, number)
-        return Place(number, self._place.part + 1, None if is_whole else self.reached, self._run)
+        return Place(number, self._place.part + 1, None if is_gone else self.reached, self._run)
 
 
 def next_number(names: Iterable[str]) -> int:

@@ -66,6 +66,7 @@ class RecordWriter:
         self._outbox: Outbox | None = None
         self._tensors: TensorWriter | None = None
         self._notes: list[str] = []
+        self._has_noted_cut = False
         self._unwritable = Missing()
         self._mark, self._definitions = 0, Definitions(0)
         self._cells: CellWriter | None = None
@@ -102,9 +103,8 @@ class RecordWriter:
         """
         assert self._session is not None, "a session comes before everything else"
         if self._tensors is None:
-            self._tensors = TensorWriter(
-                self._run_dir, partial(self._beginning, of_tensors=True), session=self._session
-            )
+            begin = partial(self._beginning, of_tensors=True)
+            self._tensors = TensorWriter(self._run_dir, begin, session=self._session, when_cut=self._note_cut)
         return self._tensors.write(step, most)
 
     def when_idle(self) -> None:
@@ -131,6 +131,7 @@ class RecordWriter:
             self._beginning,
             limit=limit,
             when_gone=self._note_gone,
+            when_cut=self._note_cut,
             session=session.id,
         )
 
@@ -146,6 +147,15 @@ class RecordWriter:
     def _note_gone(self, first: int | None) -> None:
         lacks = "What it held is lost" if first is None else f"The steps before {first} are missing in it now"
         self._note(f"{self._run_dir} was deleted or moved away while it was written to. {lacks}.")
+
+    def _note_cut(self, file: Path, missing: int, size: int) -> None:
+        """Told once: a program that does this once may do it every minute. A reader tells of each file."""
+        if not self._has_noted_cut:
+            self._has_noted_cut = True
+            self._note(
+                f"{file} was cut off by another program while it was written to: {missing:,} of its {size:,} bytes are "
+                f"missing, and the records in them. Recording goes on in a new file."
+            )
 
     def _note(self, sentence: str) -> None:
         if sentence not in self._notes:

@@ -30,8 +30,18 @@ REMOTE_SEGMENT_BYTES = 8 << 20
 class TensorWriter:
     """The segments that hold the kept tensors of one session. While a store refuses, they wait as frames do."""
 
-    def __init__(self, run_dir: str, begin: Callable[[Place, bool], bytes], *, session: Session) -> None:
-        """Write below `run_dir`; `begin` gives the beginning of a segment of `session`."""
+    def __init__(
+        self,
+        run_dir: str,
+        begin: Callable[[Place, bool], bytes],
+        *,
+        session: Session,
+        when_cut: Callable[[Path, int, int], None],
+    ) -> None:
+        """Write below `run_dir`; `begin` gives the beginning of a segment of `session`.
+
+        `when_cut` is as for `LocalSegments`.
+        """
         self._begin, self._beginning_bytes = begin, len(begin(Place(0), False))
         store: Store
         if is_url(run_dir):
@@ -42,7 +52,9 @@ class TensorWriter:
         else:
             folder = plugin_folder(Path(run_dir), TENSORS)
             self._used = sum(file.size for file in segment_files(folder) if _is_of(file, session))
-            store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None)
+            store = LocalSegments(
+                folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None, when_cut=when_cut
+            )
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
         self._mark = mark_of(session.id)
         self._graphs: dict[TensorGraph, int] = {}
