@@ -67,7 +67,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         r"frames=\[True, False, True\] are not whole numbers",
     ),
     "frames without a form": (
-        lambda run: open_run(run).model().rows([[0], [1, 2]]),  # type: ignore[list-item]
+        lambda run: open_run(run).model().rows([[0], [1, 2]]),
         r"frames=\[\[0\], \[1, 2\]\] are not whole numbers",
     ),
     "changes since a text": (lambda run: open_run(run).model().changes(1, "0"), "since='0' is not a whole number"),  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def test_a_wrong_argument_is_refused_with_what_is_allowed(
 
 @pytest.mark.parametrize("name", [["net"], 5], ids=repr)
 def test_a_model_that_is_no_name_is_not_found(name: Any, run_dir: Path) -> None:
-    with pytest.raises(NotFoundError, match="Run 'base' has no model .* Name one of: 'Linear'"):
+    with pytest.raises(NotFoundError, match=r"Run 'base' has no model .* Name one of: 'Linear'"):
         open_run(run_dir).model(name)
 
 

@@ -130,8 +130,8 @@ class Model(ModelRecord):
         Raises:
             NotFoundError: There is no such scalar, it never changes, or too few steps were recorded, either with the
                 finding or without it.
-            OptionError: `target` is none of these, there is no such measure, a finding was given a limit, or a limit is no
-                number.
+            OptionError: `target` is none of these, there is no such measure, a finding was given a limit, or a limit is
+                no number.
             RecordError: The run is gone.
 
         Example:

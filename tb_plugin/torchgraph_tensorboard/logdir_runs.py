@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record.cells.reading import CellCache
-from torchgraph_explorer.record.discovery import RunInfo, list_runs
+from torchgraph_explorer.record.discovery import RunInfo, runs_below
 from torchgraph_explorer.server.open_runs import OpenRun, Runs
 from torchgraph_explorer.server.thinning import BinCache
 from torchgraph_tensorboard.logdirs import Logdir
@@ -54,6 +54,6 @@ def find_runs(logdirs: Iterable[Logdir]) -> list[RunInfo]:
 
 def _below(logdir: Logdir) -> list[RunInfo]:
     try:
-        return [replace(info, name=logdir.name(info.name)) for info in list_runs(logdir.path)]
+        return [replace(info, name=logdir.name(info.name)) for info in runs_below(logdir.path)]
     except RecordError as refusal:
         return [RunInfo(logdir.name("."), logdir.path, (), 0.0, 0.0, 0, str(refusal))]

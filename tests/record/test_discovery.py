@@ -13,6 +13,7 @@ from torchgraph_explorer.record.discovery import RunInfo, list_runs
 from torchgraph_explorer.record.format.envelope import file_header
 from torchgraph_explorer.run import open_run
 from torchgraph_explorer.schema import EVALUATIONS
+from torchgraph_explorer.server.open_runs import Runs
 
 
 @pytest.fixture
@@ -65,9 +66,28 @@ def test_models_are_in_the_order_of_their_watch_also_if_another_wrote_first(
     assert open_run(tmp_path).models == ("net", "late")
 
 
-@pytest.mark.parametrize("place", ["nowhere", "."])
-def test_there_may_be_no_runs(place: str, tmp_path: Path) -> None:
-    assert list_runs(tmp_path / place) == []
+def test_there_may_be_no_runs(tmp_path: Path) -> None:
+    assert list_runs(tmp_path) == []
+
+
+def test_runs_of_a_folder_that_is_not_there_are_refused_as_by_open_run(tmp_path: Path) -> None:
+    tmp_path.joinpath("runs").mkdir()
+    for act in (list_runs, open_run):
+        with pytest.raises(NotFoundError, match=r"rnus does not exist\. Did you mean .*runs\? Pass the folder of"):
+            act(tmp_path / "rnus")
+
+
+def test_runs_of_a_file_are_refused(tmp_path: Path) -> None:
+    tmp_path.joinpath("a.txt").touch()
+    with pytest.raises(RecordError, match=r"a\.txt is a file, not a folder\. Pass the folder of runs"):
+        list_runs(tmp_path / "a.txt")
+
+
+def test_a_server_waits_for_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "runs")
+    assert runs.list() == []
+    write_small_run(tmp_path / "runs" / "first")
+    assert [run.name for run in runs.list()] == ["first"]
 
 
 @pytest.mark.parametrize(

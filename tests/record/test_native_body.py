@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from torchgraph_explorer.histogram import LAST_BUCKET, Histograms
-from torchgraph_explorer.record.steps import native_body
 from torchgraph_explorer.record.limits import PACKED_BYTES
+from torchgraph_explorer.record.steps import native_body
 from torchgraph_explorer.record.steps.body import Table, encode_body, encode_in_python, sound_in_python
 from torchgraph_explorer.record.steps.native_body import check_in_c, encode_in_c
 from torchgraph_explorer.schema import STATISTICS

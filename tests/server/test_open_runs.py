@@ -142,7 +142,7 @@ def test_runs_at_a_url_are_listed_a_tenth_of_the_time_at_most(monkeypatch: pytes
         listed.append(clock[0])
         return [f"run {len(listed)}"]
 
-    monkeypatch.setattr(open_runs, "list_runs", slow)
+    monkeypatch.setattr(open_runs, "runs_below", slow)
     monkeypatch.setattr(open_runs, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     runs = Runs("memory://many")
     for _ in range(200):

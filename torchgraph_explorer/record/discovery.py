@@ -71,14 +71,23 @@ def list_runs(logdir: str | os.PathLike[str]) -> list[RunInfo]:
     Only the beginnings of segments are read. If a run cannot be opened, its `error` says why.
 
     Raises:
+        NotFoundError: There is no such folder.
         OptionError: `logdir` is no path.
-        RecordError: A URL cannot be reached.
+        RecordError: It is a file, or may not be looked into; or a URL cannot be reached.
 
     Example:
         >>> [(run.name, run.models) for run in list_runs("runs")]
         [('example', ('DigitsNet',))]
     """
     place = checked_path(logdir, OF_RUNS)
+    found = runs_below(place)
+    if not found and not is_url(place):
+        _require_folder(Path(place))
+    return found
+
+
+def runs_below(place: str) -> list[RunInfo]:
+    """What `list_runs` gives; no runs where there is no folder yet."""
     found = [_info(name, _join(place, name), segments) for name, segments in _segments_below(place).items()]
     return sorted(found, key=lambda run: (-run.first_write, run.name))
 
@@ -204,6 +213,15 @@ def _sessions(segments: Sequence[ListedSegment]) -> list[Session]:
             sessions[PurePosixPath(segment.source).name] = found
     others = strangers([(name, found.segment) for name, found in sessions.items()])
     return [found.session for name, found in sessions.items() if name not in others]
+
+
+def _require_folder(path: Path) -> None:
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist.{_beside(path)} {OF_RUNS}")
+    if not path.is_dir():
+        raise RecordError(f"{path} is a file, not a folder. {OF_RUNS}")
+    if refused := closed_folder(path):
+        raise refused
 
 
 def _no_run(place: str) -> NotFoundError | RecordError:

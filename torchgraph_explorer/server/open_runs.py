@@ -16,7 +16,7 @@ from torchgraph_explorer.errors import NotFoundError, TorchgraphError
 from torchgraph_explorer.findings.own_rules import OwnRule
 from torchgraph_explorer.paths import checked_path
 from torchgraph_explorer.record.cells.reading import CellCache
-from torchgraph_explorer.record.discovery import OF_RUNS, RunInfo, list_runs
+from torchgraph_explorer.record.discovery import OF_RUNS, RunInfo, runs_below
 from torchgraph_explorer.record.folder import LocalFolder, leads_in_a_circle
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.remote import RemoteFolder, is_url
@@ -124,10 +124,10 @@ class Runs:
     def list(self) -> list[RunInfo]:
         """Every run, the latest begun first. Those at a URL are not listed each time, see `LISTING_SHARE`."""
         if not is_url(self.logdir):
-            return list_runs(self.logdir)
+            return runs_below(self.logdir)
         with self._listing:
             if (began := time.monotonic()) >= self._list_again_at:
-                self._listed = list_runs(self.logdir)
+                self._listed = runs_below(self.logdir)
                 ended = time.monotonic()
                 self._list_again_at = ended + (ended - began) / LISTING_SHARE
             return self._listed
@@ -196,7 +196,7 @@ def _open(place: str, name: str) -> RunRecord:
 
 
 def _place(logdir: str, name: str) -> str:
-    """The path of the run called `name`. Names that `list_runs` cannot give are refused."""
+    """The path of the run called `name`. Names that `list` cannot give are refused."""
     if is_url(logdir):
         if name != "." and not all(part.strip(".") and "\0" not in part for part in name.split("/")):
             raise _no_such_run(name)
