@@ -13,10 +13,10 @@ import pytest
 
 from tests.comparison.records import Change, Elements, Key, net, recorded
 from tests.record.examples import GRAPH, SERIES, SESSION, clean, flip, labelled, logged, segment, write
-from torchgraph_explorer import NotFoundError, OptionError, TorchgraphWarning, compare
+from torchgraph_explorer import NotFoundError, OptionError, RecordError, TorchgraphWarning, compare
 from torchgraph_explorer.comparison.matching import match_series, module_map, rename_rules
 from torchgraph_explorer.run import Model
-from torchgraph_explorer.schema import STATISTICS, Series
+from torchgraph_explorer.schema import STATISTICS, Frame, Series
 
 pytestmark = pytest.mark.slow
 
@@ -332,6 +332,22 @@ def test_a_damaged_fingerprint_is_no_divergence(plain: Model, tmp_path: Path) ->
     flip(segment(tmp_path), segment(tmp_path).read_bytes().rindex(written))
     with warnings.catch_warnings(action="ignore", category=TorchgraphWarning):
         assert compare(plain, tmp_path).first_divergence is None
+
+
+def test_a_run_that_is_gone_before_it_was_compared_is_told(
+    plain: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = compare(plain, recorded(tmp_path / "b", STEPS, changing(3, OUT)))
+    read, times = Model.frame, iter(range(9))
+
+    def going(model: Model, index: int) -> Frame:
+        if next(times) > 1:
+            raise RecordError("It is gone.")
+        return read(model, index)
+
+    monkeypatch.setattr(Model, "frame", going)
+    with pytest.raises(RecordError, match=r"It is gone\."):
+        _ = found.first_divergence
 
 
 def test_of_more_than_can_be_read_the_first_difference_is_still_found_exactly(

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from tests.record.examples import other_session, segment, write, write_small_run
+from tests.record.examples import SERIES, frame, other_session, quietly, segment, write, write_small_run
 from tests.record.fuzzing import kept
 from tests.server.asking import ask
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
@@ -244,3 +244,12 @@ def test_a_writer_goes_on_beside_odd_files(tmp_path: Path) -> None:
     writer.write(other_session("one"))
     writer.close()
     assert open_run(tmp_path).models == ("net",)
+
+
+def test_a_file_with_the_last_number_hides_no_later_record(tmp_path: Path) -> None:
+    last = segment(tmp_path, 999_999_999)
+    last.parent.mkdir(parents=True)
+    last.touch()
+    for name in ("first", "second"):
+        write(tmp_path, SERIES, frame(0), session=other_session(name, model=name))
+    assert quietly(tmp_path).models == ("first", "second")

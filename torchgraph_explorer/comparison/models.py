@@ -232,13 +232,13 @@ class Comparison:
         return [int(step) if there else None for step, there in zip(steps, has, strict=True)]
 
     def _divergence(self, flags: Flags) -> Divergence | None:
-        row = self._first_row(flags)
-        if row is None:
+        first_row = self._first_row(flags)
+        if first_row is None:
             return None
+        row, differ = first_row
         frames, found = self._frames, self._found
         step, before = int(frames.steps_a[row]), int(frames.steps_a[row - 1]) if row else None
         graph = self.a.graph_ids[frames.a[row]]
-        differ = flags[row] & self._sound(row)
         within = Step(self._series, differ, self.a.graphs[graph] if graph >= 0 else latest_graph(self.a))
         is_gap = before is not None and step > before + 1
         first = within.first(data_first=is_gap, suspects=self._suspects(row) if is_gap else None)
@@ -262,15 +262,21 @@ class Comparison:
             text=sentence(first, series, step=step, last_equal=before, is_rounding=is_rounding),
         )
 
-    def _first_row(self, flags: Flags) -> int | None:
-        """The first compared step at which a series has a flag, and is not damaged; None if there is none."""
+    def _first_row(self, flags: Flags) -> tuple[int, Flags] | None:
+        """The first compared step at which a series has a flag and can be read with its histogram, and which ones can.
+
+        None if there is none. It is read once: the file may be gone the next time.
+        """
         if self.alignment != "exact":
             return None
-        rows = np.flatnonzero(flags.any(axis=1)).tolist()
-        return next((row for row in rows if (flags[row] & self._sound(row)).any()), None)
+        for row in np.flatnonzero(flags.any(axis=1)).tolist():
+            differ = flags[row] & self._sound(row)
+            if differ.any():
+                return row, differ
+        return None
 
     def _sound(self, row: int) -> Flags:
-        """Which series have undamaged rows at a compared step; what is read in bulk is not checked."""
+        """Which series have rows at a compared step whose histograms can be read."""
         frames = (self.a, self._frames.a, self._matched.a), (self.b, self._frames.b, self._matched.b)
         sound = np.ones(len(self._series), np.bool_)
         for model, numbers, series in frames:

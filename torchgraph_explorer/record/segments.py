@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import FileIO
+from itertools import count
 from pathlib import Path
 
 from torchgraph_explorer.record.beginnings import run_in
@@ -197,9 +198,13 @@ class LocalSegments:
 
 
 def next_number(names: Iterable[str]) -> int:
-    """The number of the next segment, given the names of the files in the folder."""
-    numbers = (segment_number(name) for name in names)
-    return max((number + 1 for number in numbers if number is not None and number < _MOST), default=0)
+    """The number of the next segment, given the names of the files in the folder.
+
+    The one after the highest; if there is none, since somebody has put a file there, the lowest that is free.
+    """
+    numbers = {number for name in names if (number := segment_number(name)) is not None}
+    following = max(numbers, default=-1) + 1
+    return following if following < _MOST else next(number for number in count() if number not in numbers)
 
 
 def _write(file: FileIO, data: bytes | memoryview) -> None:
