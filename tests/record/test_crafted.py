@@ -183,7 +183,7 @@ HUGE = 3 << 30
         pytest.param(pb.Head(graph=pb.Graph(id=7, check=1)), id="of a graph"),
         pytest.param(pb.Head(frame=pb.Frame(step=3, layout=layout(series=[0], row=[0], rows=1))), id="of a frame"),
         pytest.param(
-            pb.Head(frame=pb.Frame(step=3, layout=layout(series=[0], row=[0], rows=2**20))), id="of many rows"
+            pb.Head(frame=pb.Frame(step=3, layout=layout(series=[0], row=[0], rows=2**12))), id="of many rows"
         ),
     ],
 )
