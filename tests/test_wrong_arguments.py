@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,19 @@ from torchgraph_explorer.errors import NotFoundError, OptionError, TorchgraphWar
 from torchgraph_explorer.paths import checked_path
 
 
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
-    """A run with a logged loss."""
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a logged loss, alone in its folder. Tests only read it."""
+    logdir = tmp_path_factory.mktemp("runs")
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="base", verbose=False) as watcher:
+    with watch(model, log_freq=1, backend="record", logdir=logdir, run="base", verbose=False) as watcher:
         for _ in range(3):
             loss = model(torch.ones(4, 2)).square().mean()
             loss.backward()
             optimizer.step()
             watcher.log({"loss": loss})
-    return tmp_path / "base"
+    return logdir / "base"
 
 
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
@@ -153,13 +155,14 @@ def test_a_kind_of_finding_that_is_no_text_is_not_found() -> None:
         explain(5)  # type: ignore[arg-type]
 
 
-def test_a_tilde_is_the_home_folder(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(run_dir.parent))
-    monkeypatch.setenv("USERPROFILE", str(run_dir.parent))
-    assert open_run("~/base").path == str(run_dir)
+def test_a_tilde_is_the_home_folder(run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(run_dir, tmp_path / "base")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert open_run("~/base").path == str(tmp_path / "base")
     assert [one.name for one in list_runs("~")] == ["base"]
     with watch(nn.Linear(1, 1), backend="record", logdir="~/more", run="run", verbose=False) as watcher:
-        assert watcher.run_dir == str(run_dir.parent / "more/run")
+        assert watcher.run_dir == str(tmp_path / "more/run")
         watcher.note("begun")
 
 
