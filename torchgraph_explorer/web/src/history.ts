@@ -1,5 +1,6 @@
 /** Reading one series over the run: the columns that `api/history` answers, entry by entry. */
 
+import {wholeNumber} from './numberText';
 import {STATISTICS, type SeriesHistory} from './api/types';
 import {rowAt, type Row} from './statistics';
 import type {Bounds, Histogram} from './histogram/histogram';
@@ -87,7 +88,7 @@ export function isMerged({merged}: SeriesHistory, entry: number): boolean {
 export function mergedText(history: SeriesHistory, entry: number, steps: ArrayLike<number>): string | null {
   if (!isMerged(history, entry)) return null;
   const [first, last] = [steps[history.frame[entry]!], steps[history.last[entry]!]];
-  return `steps ${first?.toLocaleString('en')}–${last?.toLocaleString('en')}, merged`;
+  return `steps ${wholeNumber(first!)}–${wholeNumber(last!)}, merged`;
 }
 
 function cell({statistics}: SeriesHistory, entry: number, column: number): number {

@@ -30,6 +30,16 @@ export function counted(count: number, one: string, several = `${one}s`): string
   return `${count.toLocaleString('en')} ${count === 1 ? one : several}`;
 }
 
+/** A whole number with its thousands apart: `19,999`. */
+export function wholeNumber(value: number): string {
+  return value.toLocaleString('en');
+}
+
+/** A step by its number, in the middle of a sentence: `step 19,999`. */
+export function stepName(step: number): string {
+  return `step ${wholeNumber(step)}`;
+}
+
 /** A count, short: `73.9k`. */
 export function formatCount(count: number): string {
   const rounded = Number(count.toPrecision(3));

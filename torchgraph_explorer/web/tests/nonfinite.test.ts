@@ -173,7 +173,7 @@ describe('the first NaN', () => {
       '3 NaN of 9 elements.',
       '5 of 2,000 logged steps have NaN or infinity.',
       'So has net (eval).',
-      'Step 1234 is not on this page.',
+      'Step 1,234 is not on this page.',
       'Press to go there.',
     ]);
   });

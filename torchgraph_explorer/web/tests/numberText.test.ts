@@ -1,6 +1,6 @@
 import {expect, test} from 'vitest';
 
-import {formatBytes, formatRange, fromPython} from '../src/numberText';
+import {formatBytes, formatRange, fromPython, stepName} from '../src/numberText';
 
 test.each([
   [1, 2, '1 to 2'],
@@ -34,4 +34,12 @@ test.each([
   ['48.2 %', '48.2 %'],
 ])('what Python writes as %s is shown as %s', (text, expected) => {
   expect(fromPython(text)).toBe(expected);
+});
+
+test.each([
+  [0, 'step 0'],
+  [999, 'step 999'],
+  [10_000_039, 'step 10,000,039'],
+])('step %d is written as %s', (step, expected) => {
+  expect(stepName(step)).toBe(expected);
 });

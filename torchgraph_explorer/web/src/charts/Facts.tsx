@@ -4,7 +4,7 @@ import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 
 import type {SeriesHistory} from '../api/types';
-import {formatCount, formatNumber} from '../numberText';
+import {formatCount, formatNumber, stepName} from '../numberText';
 import {nonfinite, type Row} from '../statistics';
 import {percent} from './format';
 import {entryOf, isLost, lostText, mergedText, reached, rowOfEntry} from '../history';
@@ -38,7 +38,7 @@ export function Facts({history, setting}: FactsProps): JSX.Element | null {
   const [known, frame, {steps}] = [history.value, setting.frame.value, setting.frames.value];
   if (known === null || frame === null) return null;
   const entry = entryOf(known, reached(known, frame));
-  if (entry < 0) return <p class="facts-none">nothing recorded at step {steps[frame]}</p>;
+  if (entry < 0) return <p class="facts-none">nothing recorded at {stepName(steps[frame] ?? 0)}</p>;
   const row = rowOfEntry(known, entry);
   const merged = mergedText(known, entry, steps);
   return (

@@ -3,6 +3,7 @@
 import type {ReadonlySignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useRef} from 'preact/hooks';
+import {stepName} from '../numberText';
 import type {SeriesHistory} from '../api/types';
 import {lacksHistograms} from '../history';
 import {stepToChoose} from '../steps';
@@ -67,7 +68,7 @@ export function Ridges({name, history, setting, others = [history]}: RidgesProps
         const at = pointed(event);
         setting.pointed.value = at === null ? null : (steps[at] ?? null);
         setting.tip.value =
-          now === null || at === null ? null : {x: event.clientX, y: event.clientY, title: `step ${steps[at]?.toLocaleString('en')}`, facts: [['', stepSummary(now, at, steps)]]};
+          now === null || at === null ? null : {x: event.clientX, y: event.clientY, title: stepName(steps[at] ?? 0), facts: [['', stepSummary(now, at, steps)]]};
       }}
       onPointerLeave={() => {
         setting.pointed.value = null;
@@ -126,8 +127,8 @@ function Drawing({ridges, layout, scale, peak, setting}: DrawingProps): JSX.Elem
       </g>
       {ridges.length > 0 && !layout.isOverlay && (
         <g class="ridge-steps">
-          <text x={layout.width - 2} y={10}>{`step ${steps[ridges[0]!.frame] ?? ''}`}</text>
-          <text x={layout.width - 2} y={layout.height - 3}>{`step ${steps[ridges.at(-1)!.last] ?? ''}`}</text>
+          <text x={layout.width - 2} y={10}>{stepName(steps[ridges[0]!.frame] ?? 0)}</text>
+          <text x={layout.width - 2} y={layout.height - 3}>{stepName(steps[ridges.at(-1)!.last] ?? 0)}</text>
         </g>
       )}
     </svg>

@@ -1,7 +1,7 @@
 /** What a strip shows, in words. */
 
 import type {SeriesHistory} from '../api/types';
-import {formatNumber} from '../numberText';
+import {formatNumber, stepName} from '../numberText';
 import {nonfinite} from '../statistics';
 import {fullExtent} from './extent';
 import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from '../history';
@@ -22,16 +22,16 @@ export function summaryOf(name: string, history: SeriesHistory, steps: ArrayLike
 function trouble(history: SeriesHistory, steps: ArrayLike<number>): string {
   const entries = Array.from(history.frame.keys()).filter((entry) => nonfiniteOf(history, entry) > 0);
   if (entries.length === 0) return '';
-  if (history.unit > 1) return `; NaN or infinite values, first at step ${steps[history.bad[entries[0]!]!]}`;
+  if (history.unit > 1) return `; NaN or infinite values, first at ${stepName(steps[history.bad[entries[0]!]!] ?? 0)}`;
   return `; NaN or infinite values at ${entries.length} step${entries.length === 1 ? '' : 's'}`;
 }
 
 /** The chosen step in words. */
 export function stepSummary(history: SeriesHistory, frame: number, steps: ArrayLike<number>): string {
   const entry = entryOf(history, frame);
-  if (entry < 0) return `step ${steps[frame]}: nothing recorded`;
+  if (entry < 0) return `${stepName(steps[frame] ?? 0)}: nothing recorded`;
   const row = rowOfEntry(history, entry);
-  const when = mergedText(history, entry, steps) ?? `step ${steps[frame]}`;
+  const when = mergedText(history, entry, steps) ?? stepName(steps[frame] ?? 0);
   const odd = nonfinite(row) > 0 ? `, ${formatNumber(nonfinite(row))} NaN or infinite` : '';
   return `${when}: mean ${formatNumber(row.mean)}, std ${formatNumber(row.std)}${odd}`;
 }

@@ -3,6 +3,7 @@
 import {bisector, ticks as roundNumbers} from 'd3-array';
 import {scaleTime} from 'd3-scale';
 
+import {stepName} from '../numberText';
 import {clockNumber, clockNumbers, stepNumbers} from './format';
 
 /** `elapsed` is the wall time since the start; `scalar:tokens` the scalar of that name. */
@@ -142,7 +143,7 @@ function wallTicks({low, high}: Ends, count: number): Tick[] {
 
 /** What a frame is called on the axis and in tooltips: `step 600 · epoch 3`. */
 export function frameLabel(frames: FrameTimes, frame: number, clockName: string | null): string {
-  const step = `step ${frames.steps[frame]?.toLocaleString('en')}`;
+  const step = stepName(frames.steps[frame] ?? 0);
   const clock = frames.clock[frame] ?? null;
   return clock === null ? step : `${step} · ${clockName ?? 'clock'} ${clockNumber(clock)}`;
 }

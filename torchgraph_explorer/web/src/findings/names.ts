@@ -1,7 +1,7 @@
 /** What findings are called, and what names one across reloads and new answers. */
 
 import type {Finding} from '../api/types';
-import {counted} from '../numberText';
+import {counted, stepName, wholeNumber} from '../numberText';
 
 /** `nan@stem#0/weight`; the kind alone for the whole run. The same finding has the same name in every answer. */
 export function findingKey({kind, module, call, path}: Pick<Finding, 'kind' | 'module' | 'call' | 'path'>): string {
@@ -36,9 +36,8 @@ export function placesText(places: readonly string[]): string {
 
 /** `since step 12` for what was seen up to the last step that was looked at, else `step 4` or `steps 3–9`. */
 export function whenText({step, last_step: last}: Pick<Finding, 'step' | 'last_step'>, latest: number | null): string {
-  const [from, to] = [step.toLocaleString('en'), last.toLocaleString('en')];
-  if (step === last) return `step ${from}`;
-  return latest !== null && last >= latest ? `since step ${from}` : `steps ${from}–${to}`;
+  if (step === last) return stepName(step);
+  return latest !== null && last >= latest ? `since ${stepName(step)}` : `steps ${wholeNumber(step)}–${wholeNumber(last)}`;
 }
 
 /** `1 finding`, `3 findings`. */

@@ -1,12 +1,13 @@
 /** What is said of the first NaN or infinity. */
 
+import {stepName, wholeNumber} from '../numberText';
 import type {FirstNonFinite, NonFinite} from '../api/types';
 import {tensorText} from './nonfinite';
 
 /** `NaN at step 6`, which is the first, and `stage1.0.conv1 (call 1), output`; the place is empty where it is not known. */
 export function firstText({step, tensor}: FirstNonFinite, className: string): {what: string; place: string} {
   const kind = tensor === null ? 'NaN or infinity' : tensor.nan > 0 ? 'NaN' : 'infinity';
-  const what = `${kind} at step ${step.toLocaleString('en')}`;
+  const what = `${kind} at ${stepName(step)}`;
   if (tensor === null) return {what, place: ''};
   const module = tensor.module === '' ? className : tensor.module;
   const call = tensor.role === 'param' ? '' : ` (call ${(tensor.call ?? 0) + 1})`;
@@ -22,7 +23,7 @@ export function troubleTitle(known: NonFinite, steps: readonly number[]): string
     tensor && elementsText(tensor),
     `${count.toLocaleString('en')} of ${frames.toLocaleString('en')} logged steps have NaN or infinity${isComplete ? '' : ' so far'}.`,
     others.length > 0 && `So ${others.length === 1 ? 'has' : 'have'} ${others.join(', ')}.`,
-    first && !steps.includes(first.step) && `Step ${first.step} is not on this page.`,
+    first && !steps.includes(first.step) && `Step ${wholeNumber(first.step)} is not on this page.`,
     'Press to go there.',
   ]
     .filter(Boolean)

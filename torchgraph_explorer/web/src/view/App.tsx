@@ -3,6 +3,7 @@
 import './App.css';
 
 import {useEffect, useLayoutEffect} from 'preact/hooks';
+import {wholeNumber} from '../numberText';
 import {Tip} from '../charts/Tip';
 import {tip} from './panels/setting';
 import {Panels} from './panels/Panels';
@@ -191,7 +192,7 @@ function StepsAway() {
   return (
     <div class="steps-away">
       {over.value === 'steps' && <TimeBar />}
-      <Rail part="steps" icon="up" title={step === null ? 'Steps' : `Step ${step}`}>
+      <Rail part="steps" icon="up" title={step === null ? 'Steps' : `Step ${wholeNumber(step)}`}>
         <TimeMarks />
       </Rail>
     </div>

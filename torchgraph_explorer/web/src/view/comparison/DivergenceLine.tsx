@@ -3,6 +3,7 @@
 import './comparison.css';
 
 import type {JSX} from 'preact';
+import {stepName} from '../../numberText';
 import type {ComparisonAnswer, Divergence} from '../../api/types';
 import {RunChip} from './RunChip';
 import {comparison, goToSeries} from './divergence';
@@ -18,7 +19,7 @@ export function DivergenceLine(): JSX.Element | null {
       <RunChip number={other.number} />
       <span title={text ?? undefined}>{text}</span>
       {found !== null && (
-        <button type="button" class="button" title={`Go to step ${found.step} and ${found.module || 'the model'}`} onClick={() => goTo(found)}>
+        <button type="button" class="button" title={`Go to ${stepName(found.step)} and ${found.module || 'the model'}`} onClick={() => goTo(found)}>
           Go there
         </button>
       )}

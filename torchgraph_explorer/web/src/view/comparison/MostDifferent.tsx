@@ -2,7 +2,7 @@
 
 import type {JSX} from 'preact';
 import type {SeriesDifference} from '../../api/types';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName} from '../../numberText';
 import {TITLES} from '../panels/Chart';
 import {comparison, goToSeries} from './divergence';
 import {RunChip} from './RunChip';
@@ -39,9 +39,9 @@ export function MostDifferent(): JSX.Element | null {
 
 function titleOf({first_different: first, first_beyond_fluctuation: beyond, distance_step: at}: SeriesDifference): string {
   const parts = [
-    first === null ? null : `different since step ${first}`,
-    beyond === null ? null : `by more than they fluctuate since step ${beyond}`,
-    at === null ? null : `most at step ${at}`,
+    first === null ? null : `different since ${stepName(first)}`,
+    beyond === null ? null : `by more than they fluctuate since ${stepName(beyond)}`,
+    at === null ? null : `most at ${stepName(at)}`,
   ];
   return parts.filter(Boolean).join(', ');
 }

@@ -18,7 +18,7 @@ import {BesideStep} from './BesideStep';
 import {chooseRuns} from './RunsDialog';
 import {against, change, compared, exchange, hiddenByHost, problems, renames, toggleRun} from './state';
 import type {Compared} from './state';
-import {counted} from '../../numberText';
+import {counted, stepName} from '../../numberText';
 
 export function RunsColumn(): JSX.Element {
   const runs = compared.value;
@@ -100,10 +100,10 @@ function alignmentText(runs: readonly Compared[]): string {
   const main = shown.step.value;
   const others = runs.slice(1).map(({model}) => model.step.value);
   if (main === null) return shown.isOver.value ? 'No step was recorded.' : 'No step is recorded yet.';
-  if (others.every((step) => step === main)) return `All are at step ${main.toLocaleString('en')}.`;
+  if (others.every((step) => step === main)) return `All are at ${stepName(main)}.`;
   const axis = runs[0]!.setting.axis.value.kind;
   const by = axis === 'step' ? '' : ` by ${timeOptions.value.find(({value}) => value === axis)?.label.toLowerCase() ?? axis}`;
-  return `Each run is at its logged step nearest${by} to step ${main.toLocaleString('en')} of the run on show.`;
+  return `Each run is at its logged step nearest${by} to ${stepName(main)} of the run on show.`;
 }
 
 function RenameMap(): JSX.Element {

@@ -23,7 +23,7 @@ import {runColour, runDashes, runLetter} from '../../comparison/choice';
 import {meanOfRuns} from '../../comparison/mean';
 import {boundsOf, entryOf, hasHistogram, histogramOf, rowOfEntry} from '../../history';
 import {quantiles} from '../../histogram/histogram';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName} from '../../numberText';
 import {measureNamed} from '../../statistics';
 import type {Row} from '../../statistics';
 import {frameAtStep, stepToChoose} from '../../steps';
@@ -104,7 +104,7 @@ function sliderValues(parts: readonly RunSeries[]): JSX.HTMLAttributes<HTMLDivEl
     'aria-valuemin': steps[0] ?? 0,
     'aria-valuemax': steps[steps.length - 1] ?? 0,
     'aria-valuenow': steps[frame] ?? 0,
-    'aria-valuetext': `step ${steps[frame]}: ${factsAt(parts, frame).map((fact) => fact.join(' ')).join(', ')}`,
+    'aria-valuetext': `${stepName(steps[frame] ?? 0)}: ${factsAt(parts, frame).map((fact) => fact.join(' ')).join(', ')}`,
   };
 }
 
@@ -140,7 +140,7 @@ function usePlotPointer(box: RefObject<HTMLElement>, parts: readonly RunSeries[]
 
 function tipAt({clientX, clientY}: PointerEvent, parts: readonly RunSeries[], frame: number): TipContent {
   const {frames} = parts[0]!.run.setting;
-  return {x: clientX, y: clientY, title: `step ${frames.value.steps[frame]?.toLocaleString('en')}`, facts: factsAt(parts, frame)};
+  return {x: clientX, y: clientY, title: stepName(frames.value.steps[frame] ?? 0), facts: factsAt(parts, frame)};
 }
 
 /** What each run has at its step beside one of the run on show. */
@@ -151,7 +151,7 @@ function factsAt(parts: readonly RunSeries[], frame: number): Fact[] {
     const step = own === null ? undefined : run.setting.frames.value.steps[own];
     const isOther = step !== undefined && step !== main.frames.value.steps[frame];
     const entry = own === null || history.value === null ? -1 : entryOf(history.value, own);
-    const name = `${runLetter(run.number)} ${run.label}${isOther ? ` (step ${step.toLocaleString('en')})` : ''}`;
+    const name = `${runLetter(run.number)} ${run.label}${isOther ? ` (${stepName(step)})` : ''}`;
     return [name, entry < 0 ? '–' : textOf(history.value!, entry, run.setting)];
   });
 }

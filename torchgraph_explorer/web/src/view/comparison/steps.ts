@@ -2,6 +2,7 @@
 
 import {computed, effect, signal} from '@preact/signals';
 import type {ReadonlySignal, Signal} from '@preact/signals';
+import {stepName} from '../../numberText';
 import {answers} from '../../api/client';
 import {keepCurrent} from '../../api/current';
 import {STATISTICS} from '../../api/types';
@@ -30,16 +31,16 @@ export const sinceStep: ReadonlySignal<number | null> = computed(() => {
 export const stepMeasures: ReadonlySignal<readonly DifferenceMeasure[]> = computed(() => {
   const since = sinceStep.value;
   if (since === null || (choices.since.value === null && !choices.colourBy.value.startsWith(PREFIX))) return [];
-  return COMPARED_MEASURES.map((one) => sinceMeasure(one, since.toLocaleString('en')));
+  return COMPARED_MEASURES.map((one) => sinceMeasure(one, since));
 });
 
 /** Magnitudes of layers differ by powers of ten, so their ratio is told; of shares and means, the difference. */
-function sinceMeasure(one: NodeMeasure, step: string): DifferenceMeasure {
+function sinceMeasure(one: NodeMeasure, step: number): DifferenceMeasure {
   const isRatio = !one.isSigned && one.name !== 'zero_fraction';
   return {
     ...one,
     name: PREFIX + one.name,
-    label: isRatio ? `${one.label}: log₂ of its ratio to step ${step}` : `${one.label} − that of step ${step}`,
+    label: isRatio ? `${one.label}: log₂ of its ratio to ${stepName(step)}` : `${one.label} − that of ${stepName(step)}`,
     isSigned: true,
     isDifference: true,
     counterpart: ({series}) => rowOf(series),

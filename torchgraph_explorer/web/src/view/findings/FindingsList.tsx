@@ -9,7 +9,7 @@ import type {Finding, Findings, Severity} from '../../api/types';
 import {countText, findingKey, placesText, placeText, titleOf, whenText} from '../../findings/names';
 import {equalRoots, kindsText, worst} from '../../findings/roots';
 import type {Root} from '../../findings/roots';
-import {counted} from '../../numberText';
+import {counted, stepName} from '../../numberText';
 import {SeverityIcon} from './SeverityIcon';
 import * as choices from '../state/choices';
 import {openModel} from '../state/live';
@@ -97,7 +97,7 @@ function stepsText({looked_at: looked, recorded}: Findings): string {
   if (looked === null) return '';
   const [steps, all] = [looked.steps.toLocaleString('en'), recorded.toLocaleString('en')];
   const which = looked.steps === recorded ? steps : `${steps} of ${all}`;
-  if (recorded === 1) return `step ${looked.first.toLocaleString('en')}, the only one`;
+  if (recorded === 1) return `${stepName(looked.first)}, the only one`;
   return `${which} steps, ${looked.first.toLocaleString('en')} to ${looked.last.toLocaleString('en')}`;
 }
 

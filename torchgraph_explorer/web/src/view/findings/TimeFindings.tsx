@@ -3,6 +3,7 @@
 import './findings.css';
 
 import {computed} from '@preact/signals';
+import {stepName} from '../../numberText';
 import {placeText, titleOf} from '../../findings/names';
 import {beginMarks} from '../../findings/onTimeBar';
 import {shareAt} from '../time/barPlaces';
@@ -37,7 +38,7 @@ export function TimeFindings() {
             key={share}
             class={`time-finding is-${severity}${chosen.value && findings.includes(chosen.value) ? ' is-chosen' : ''}`}
             style={{left: `${100 * share}%`}}
-            title={[`From step ${findings[0]!.step.toLocaleString('en')}`, ...named, ...more].join('\n')}
+            title={[`From ${stepName(findings[0]!.step)}`, ...named, ...more].join('\n')}
             onClick={() => goToFinding(findings[0]!)}
           />
         );

@@ -12,7 +12,7 @@ import {lettersOf, shapeText, variedText} from '../../graph/shapes';
 import {countsText, isAll} from '../../graph/nodeState';
 import {callKey, parseKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
-import {formatCount, formatNumber} from '../../numberText';
+import {formatCount, formatNumber, stepName} from '../../numberText';
 import {nonfinite} from '../../statistics';
 import type {Row} from '../../statistics';
 import {isAlone, openCall} from '../state/navigate';
@@ -55,7 +55,7 @@ function UncalledDetails({graph, nodeKey}: {graph: ModuleGraph; nodeKey: NodeKey
   return (
     <section class="details" aria-label="Facts">
       <Head title={nameText(module)} subtitle={module.class_name} nodeKey={nodeKey} />
-      <p class="dim">It is not called{step === null ? '' : ` at step ${step}`}.</p>
+      <p class="dim">It is not called{step === null ? '' : ` at ${stepName(step)}`}.</p>
       <Rows rows={moduleRows(module, null)} />
       <Tensors title="Parameters" graph={graph} tensors={module.params} />
       <Statistics nodeKey={nodeKey} />
@@ -178,7 +178,7 @@ function Statistics({nodeKey}: {nodeKey: NodeKey}) {
   if (groups.every(([, tensors]) => tensors.length === 0) || step === null) return null;
   return (
     <table class={`fact-table statistics${hasKept.value ? ' has-values' : ''}`}>
-      <caption>At step {step}</caption>
+      <caption>At {stepName(step)}</caption>
       <thead>
         <tr>
           <th scope="col">tensor</th>

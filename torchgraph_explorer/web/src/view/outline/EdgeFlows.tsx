@@ -1,5 +1,6 @@
 /** The gradient along each edge of the selected node, at the current step. */
 
+import {stepName} from '../../numberText';
 import type {Edge, ModuleGraph} from '../../api/types';
 import {edgeName, endsOf, flowText} from '../../graph/edges';
 import type {NodeKey} from '../../graph/keys';
@@ -16,7 +17,7 @@ export function EdgeFlows({graph, nodeKey}: {graph: ModuleGraph; nodeKey: NodeKe
   if (found.length === 0 || !areFlowsKnown.value) return null;
   return (
     <table class="fact-table edge-flows">
-      <caption>Gradient along edges{shown.step.value === null ? '' : ` at step ${shown.step.value}`}</caption>
+      <caption>Gradient along edges{shown.step.value === null ? '' : ` at ${stepName(shown.step.value)}`}</caption>
       <tbody>
         {found.map(([key, edge]) => (
           <EdgeRow key={key} graph={graph} edgeKey={key} edge={edge} />

@@ -3,6 +3,7 @@
 import './GraphPane.css';
 
 import {Fragment} from 'preact';
+import {stepName} from '../../numberText';
 import {trail} from '../../graph/facts';
 import {callLabel} from '../../graph/labels';
 import {layoutProblem} from './scene';
@@ -145,8 +146,8 @@ export function Popover() {
 function GraphChooser() {
   const graphs = shown.data.value?.graphs ?? [];
   if (graphs.length < 2) return null;
-  const options = graphs.map(({graph, first_step}) => ({value: String(graph), label: `From step ${first_step}`}));
-  const automatic = {value: '', label: `Automatic (from step ${shown.automaticGraph.value?.first_step ?? 0})`};
+  const options = graphs.map(({graph, first_step}) => ({value: String(graph), label: `From ${stepName(first_step)}`}));
+  const automatic = {value: '', label: `Automatic (from ${stepName(shown.automaticGraph.value?.first_step ?? 0)})`};
   return (
     <Select
       label="Graph"

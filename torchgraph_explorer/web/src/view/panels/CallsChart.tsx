@@ -12,7 +12,7 @@ import type {SeriesInfo} from '../../api/types';
 import {BOX, overCalls, rangeText, xOf} from '../../charts/overCalls';
 import type {CallRow} from '../../charts/overCalls';
 import type {Model} from '../../model/model';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName} from '../../numberText';
 import {nonfinite, rowAt} from '../../statistics';
 import {useAnswer} from '../useAnswer';
 import {chartName, TITLES} from './Chart';
@@ -38,7 +38,7 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
   return (
     <figure class="chart calls-chart">
       <figcaption>
-        {TITLES[series.kind]}, all {calls.length.toLocaleString('en')} calls at step {statistics?.step ?? ''}
+        {TITLES[series.kind]}, all {calls.length.toLocaleString('en')} calls{statistics ? ` at ${stepName(statistics.step)}` : ''}
         {drawn.isLog && ', logarithmic'}
       </figcaption>
       <div class="calls-plot">

@@ -1,6 +1,6 @@
 /** The sentences that the training loop noted; a press goes to the step. */
 
-import {formatCount} from '../../numberText';
+import {formatCount, stepName} from '../../numberText';
 import type {StepNote} from '../../api/types';
 import * as choices from '../state/choices';
 
@@ -21,7 +21,7 @@ export function Notes({notes}: {notes: readonly StepNote[]}) {
       <ol>
         {listed.map((note, i) => (
           <li key={i}>
-            <button type="button" title={`Go to step ${note.step}`} onClick={() => (choices.step.value = note.step)}>
+            <button type="button" title={`Go to ${stepName(note.step)}`} onClick={() => (choices.step.value = note.step)}>
               <b>{note.step.toLocaleString('en')}</b> <span>{note.text}</span>
             </button>
           </li>

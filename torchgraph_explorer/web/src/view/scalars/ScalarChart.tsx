@@ -7,7 +7,7 @@ import type {ScalarValues} from '../../api/types';
 import {curvePaths, curvePoints, curveScale, entriesAt, joinedValues, mergedEntry} from '../../charts/curve';
 import type {CurveBox, CurvePoint, CurveScale} from '../../charts/curve';
 import {exactNumber} from '../../charts/format';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName, wholeNumber} from '../../numberText';
 import {timeTicks} from '../../charts/timeAxis';
 import type {Fact} from '../../charts/tipFacts';
 import {useView} from '../../charts/view';
@@ -215,7 +215,7 @@ function summary(name: string, {step, value, count}: ScalarValues): string {
   const values = count.reduce((sum, one) => sum + one, 0);
   const last = step.length - 1;
   if (last < 0) return `${name}: no values`;
-  return `${name}: ${values.toLocaleString('en')} values, the last ${exactNumber(value[last]!)} at step ${step[last]}`;
+  return `${name}: ${values.toLocaleString('en')} values, the last ${exactNumber(value[last]!)} at ${stepName(step[last]!)}`;
 }
 
 /** Whether a number has room beside the value axis. */
@@ -307,8 +307,8 @@ function leave(): void {
 }
 
 function titleOf({step, last}: ScalarValues): string {
-  const [from, to] = [step[0]!.toLocaleString('en'), last[0]!.toLocaleString('en')];
-  return from === to ? `step ${from}` : `steps ${from} – ${to}`;
+  const [from, to] = [step[0]!, last[0]!];
+  return from === to ? stepName(from) : `steps ${wholeNumber(from)} – ${wholeNumber(to)}`;
 }
 
 /** The exact value; where several are under the pointer, their mean and what they are between. */

@@ -4,7 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {KeptInfo, TensorLine} from '../../api/tensors';
 import {runColour, runDashes} from '../../comparison/choice';
-import {formatNumber, formatRange} from '../../numberText';
+import {formatNumber, formatRange, stepName} from '../../numberText';
 import {categoryPlot, MOST_LINES} from '../../tensors/categoryLines';
 import type {CategoryLine} from '../../tensors/categoryLines';
 import {nearest} from '../../tensors/linePlot';
@@ -76,7 +76,7 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
   return (
     <figure class="tensor-line tensor-category-lines">
       <figcaption>
-        {name} <span class="dim">at step {at}</span>
+        {name} <span class="dim">at {stepName(at)}</span>
       </figcaption>
       <svg
         viewBox={`-4 -4 ${BOX.width + 8} ${BOX.height + 8}`}
@@ -86,7 +86,7 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
         aria-valuemin={first}
         aria-valuemax={last}
         aria-valuenow={at}
-        aria-valuetext={`step ${at}: ${lines.map((one) => `${one.category} ${valueText(one, at)}`).join(', ')}`}
+        aria-valuetext={`${stepName(at)}: ${lines.map((one) => `${one.category} ${valueText(one, at)}`).join(', ')}`}
         onKeyDown={press}
         onPointerMove={(event) => (pointed.value = stepUnder(event))}
         onPointerLeave={() => (pointed.value = null)}

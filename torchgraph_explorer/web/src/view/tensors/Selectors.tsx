@@ -3,6 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
+import {stepName} from '../../numberText';
 import type {ComplexPart, KeptInfo} from '../../api/tensors';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
@@ -87,7 +88,7 @@ function StepFacts(): JSX.Element | null {
   const isFollowing = choices.step.value === null && !shown.isOver.value;
   const lasts = useLasting(isEarlier);
   const isSaid = isEarlier && (lasts || !isFollowing);
-  const texts = [isSaid ? `the last one before step ${chosen}` : '', label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
+  const texts = [isSaid ? `the last one before ${stepName(chosen)}` : '', label ? `label ${label}` : '', ...(step === null ? [] : (reasons[step] ?? []))].filter(Boolean);
   return texts.length === 0 ? null : <span class="tensor-reasons">{texts.join(' · ')}</span>;
 }
 
@@ -264,7 +265,7 @@ function besideOptions(info: KeptInfo): Option[] {
   const gone = beside !== null && 'step' in beside && !steps.includes(beside.step) ? [beside.step] : []; // of another label, or not kept
   return [
     {value: '', label: 'nothing'},
-    ...[...gone, ...steps].map((step) => option({step}, `step ${step}`)),
+    ...[...gone, ...steps].map((step) => option({step}, stepName(step))),
     ...samples.map((at) => option({sample: at}, `sample ${store.sampleNames.value[at] ?? at}`)),
     ...runs.map(({run}) => option({run}, `run ${run}`)),
   ];

@@ -5,7 +5,7 @@ import {useEffect} from 'preact/hooks';
 import {page} from '../../api/client';
 import type {ModelName} from '../../api/answers';
 import type {KeptInfo, KeptTensors, TensorPart, WantedPart} from '../../api/tensors';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName} from '../../numberText';
 import {windowSize} from '../layout/sides';
 import {useSize} from '../useSize';
 import * as choices from '../state/choices';
@@ -177,7 +177,7 @@ function pane(title: string, answer: Answer<TensorPart>, at: readonly number[]):
 }
 
 function paneTitle(info: KeptInfo, step: number, sample: unknown): string {
-  return typeof sample === 'number' && info.batch_dim !== null ? `step ${step}, sample ${info.samples[Math.min(sample, info.samples.length - 1)] ?? sample}` : `step ${step}`;
+  return typeof sample === 'number' && info.batch_dim !== null ? `${stepName(step)}, sample ${info.samples[Math.min(sample, info.samples.length - 1)] ?? sample}` : stepName(step);
 }
 
 /** The step of another run that is beside `step`: the last one until then at which it has the tensor. Null until that is known. */
@@ -208,10 +208,10 @@ function besideAsked({beside, batch, positions, asked, model, step, stepThere}: 
   if (beside === null) return null;
   if ('run' in beside) {
     const wanted = stepThere === null ? null : {...asked(positions), step: stepThere};
-    const title = `run ${beside.run}${stepThere === null || stepThere === step ? '' : `, step ${stepThere}`}`;
+    const title = `run ${beside.run}${stepThere === null || stepThere === step ? '' : `, ${stepName(stepThere)}`}`;
     return {model: model && {...model, run: beside.run}, wanted, title, positions};
   }
-  if ('step' in beside) return {model, wanted: {...asked(positions), step: beside.step}, title: `step ${beside.step}`, positions};
+  if ('step' in beside) return {model, wanted: {...asked(positions), step: beside.step}, title: stepName(beside.step), positions};
   const at = positions.map((one, dim) => (dim === batch ? beside.sample : one));
   const number = store.info.value?.samples[beside.sample];
   return {model, wanted: asked(at), title: `sample ${number ?? beside.sample}`, positions: at};
@@ -270,7 +270,7 @@ function OnePicture({kept, info, step, part, positions, box, title}: OnePictureP
   if (view === null) return null; // an answer for another tensor, whose successor is on its way
   const isDifference = title === 'difference';
   const look = isDifference && !['bars', 'number', 'empty'].includes(lookOf(view, chosen, info)) ? 'heat' : lookOf(view, chosen, info);
-  const name = `${fullName(shown.graph.value, kept.info, store.calls.value.length > 1)} at step ${step}${title === '' ? '' : `, ${title}`}`;
+  const name = `${fullName(shown.graph.value, kept.info, store.calls.value.length > 1)} at ${stepName(step)}${title === '' ? '' : `, ${title}`}`;
   const choose = (entry: number): void => {
     const isMerged = part.factors.some((factor) => factor > 1);
     store.change(isMerged ? {ranges: rangesAround(part, entry, part.kept_shape), pick: null} : {pick: pickedIndex(part, entry)});

@@ -3,6 +3,7 @@
 import './TimeBar.css';
 
 import {signal} from '@preact/signals';
+import {stepName, wholeNumber} from '../../numberText';
 import {clockNumber} from '../../charts/format';
 import {nearestBad} from './badSteps';
 import {stepBy} from '../state/navigate';
@@ -58,7 +59,7 @@ export function TimeBar() {
           onInput={({currentTarget: slider}) => choose(framePointedAt(slider, last))}
         />
       </div>
-      <span class="time-last dim">{last >= 0 ? data?.steps[last] : ''}</span>
+      <span class="time-last dim">{last >= 0 ? wholeNumber(data!.steps[last]!) : ''}</span>
       <button
         type="button"
         class="button follow"
@@ -79,7 +80,7 @@ function valueText(): string {
   const [data, frame] = [shown.data.value, shown.frame.value];
   if (data === null || frame === null) return shown.isOver.value ? 'no step' : 'no step yet';
   const {optimizers, passes, end} = textsOf(data, frame);
-  return [`step ${data.steps[frame]}`, optimizers, passes, end, isBad(frame) && 'has NaN or infinity'].filter(Boolean).join(', ');
+  return [stepName(data.steps[frame]!), optimizers, passes, end, isBad(frame) && 'has NaN or infinity'].filter(Boolean).join(', ');
 }
 
 function textsOf(data: ModelData, frame: number): StepTexts {
@@ -119,7 +120,7 @@ function Readout() {
   const {optimizers, passes, end} = textsOf(data, frame);
   return (
     <output class="readout" title={stepTitle(stepFacts(data, frame)) || undefined}>
-      <b>step {data.steps[frame]}</b>
+      <b>{stepName(data.steps[frame]!)}</b>
       {end && <b class="is-odd">{end}</b>}
       {optimizers && <span class="readout-optimizers">{optimizers}</span>}
       {passes && <span class="readout-passes">{passes}</span>}

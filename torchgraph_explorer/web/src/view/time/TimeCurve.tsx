@@ -3,6 +3,7 @@
 import './TimeCurve.css';
 
 import {computed} from '@preact/signals';
+import {wholeNumber} from '../../numberText';
 import {curvePaths, curvePoints, curveScale} from '../../charts/curve';
 import {numberOf} from '../../model/scalars';
 import {curveName, timesOf} from '../state/axis';
@@ -50,7 +51,7 @@ const notes = computed(() => {
     const inside = Math.max(0, Math.min(1, share));
     const column = Math.round(inside * MOST_NOTES);
     const before = found.get(column);
-    const line = `Step ${step.toLocaleString('en')}: ${text}`;
+    const line = `Step ${wholeNumber(step)}: ${text}`;
     found.set(column, {share: inside, step, text: before === undefined ? line : `${before.text}\n${line}`});
   }
   return [...found.values()];

@@ -7,7 +7,7 @@ import type {SeriesName} from '../../api/types';
 import type {Change, Changes, CoOccurrence, CoOccurrences, FindingRate, Limit, Named, Related, RelatedTo, Relation} from '../../api/xray';
 import {findingKey, placeText, titleOf} from '../../findings/names';
 import type {Model} from '../../model/model';
-import {counted, fromPython} from '../../numberText';
+import {counted, fromPython, wholeNumber} from '../../numberText';
 import {colourSince, sinceStep, stepMeasures} from '../comparison/steps';
 import {NumberInput} from '../controls/NumberInput';
 import {Select} from '../controls/Select';
@@ -72,7 +72,7 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
         <Against />
         {answer !== null && (
           <p>
-            {`Step ${answer.step.toLocaleString('en')} compared with the recorded steps up to ${answer.since.toLocaleString('en')}. `}
+            {`Step ${wholeNumber(answer.step)} compared with the recorded steps up to ${wholeNumber(answer.since)}. `}
             {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At an ordinary step, the highest score among all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}; rows with a lower score are paler.`}
           </p>
         )}

@@ -1,6 +1,7 @@
 /** Where findings begin, as marks in the picture. */
 
 import type {JSX} from 'preact';
+import {stepName} from '../../numberText';
 import type {Finding, Severity} from '../../api/types';
 import {placeText, titleOf} from '../../findings/names';
 import {worst} from '../../findings/roots';
@@ -21,7 +22,7 @@ export function Marks({width, height}: {width: number; height: number}): JSX.Ele
         const severity: Severity = worst(findings);
         const words = findings.slice(0, 6).map((one) => `${titleOf(one.kind)}: ${placeText(one, className)}`);
         const more = findings.length > 6 ? [`and ${findings.length - 6} more`] : [];
-        const text = [`From step ${first.step.toLocaleString('en')}`, ...words, ...more].join('\n');
+        const text = [`From ${stepName(first.step)}`, ...words, ...more].join('\n');
         const isChosen = chosen.value !== null && findings.includes(chosen.value);
         return (
           <button

@@ -8,7 +8,7 @@ import {keepCurrent} from '../../api/current';
 import type {XrayAnswer} from '../../api/xray';
 import type {Model} from '../../model/model';
 import {useDerived} from '../../charts/derived';
-import {formatNumber} from '../../numberText';
+import {formatNumber, stepName} from '../../numberText';
 import {frameAtStep} from '../../steps';
 import {arranged, csvOf, tableOf} from '../../xray/table';
 import type {Order, TableRow} from '../../xray/table';
@@ -67,7 +67,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
         <table>
           <thead>
             <tr>
-              <Head name="module" label={`Module, at step ${step.toLocaleString('en')}`} order={order.value} onSort={sort} />
+              <Head name="module" label={`Module, at ${stepName(step)}`} order={order.value} onSort={sort} />
               {columns.map(([name, label]) => (
                 <Head key={name} name={name} label={label} order={order.value} onSort={sort} isChosen={name === all.statistic} />
               ))}
