@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from itertools import pairwise
 from pathlib import Path
 
@@ -85,6 +86,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chain = nn.Sequential(*(nn.Identity() for _ in range(130)), nn.Linear(8, 3))
     with watch(chain, log_freq=1, backend="record", logdir=logdir, run="chain", name="Net", verbose=False):
         chain(torch.randn(16, 8)).square().mean().backward()
+    stages = {f"stage{at}": nn.Sequential(*(nn.Identity() for _ in range(3 * at))) for at in range(1, 6)}
+    staged = nn.Sequential(OrderedDict(**stages, head=nn.Linear(8, 3)))
+    with watch(staged, log_freq=1, backend="record", logdir=logdir, run="staged", name="Net", verbose=False):
+        staged(torch.randn(16, 8)).square().mean().backward()
     return logdir
 
 
@@ -333,6 +338,18 @@ def test_names_of_low_rows_keep_off_each_other(panel: Panel, runs: Path) -> None
         panel.show(chart_of_records(runs / "long"), vega=6)
         boxes = [box for box in panel.items("xray_label") if box["text"]]
         assert len(boxes) > 8
+        assert all(below["top"] >= above["bottom"] - 1 for above, below in pairwise(boxes))
+
+
+def test_low_rows_name_outer_modules_before_those_inside_them(panel: Panel, runs: Path) -> None:
+    for height in (300, 360, 420):
+        panel.page.set_viewport_size({"width": 480, "height": height})
+        panel.show(chart_of_records(runs / "staged"), vega=6)
+        assert panel.signal("xray_row_h") < 9
+        boxes = [box for box in panel.items("xray_label") if box["text"]]
+        named = [box["datum"]["module"] for box in boxes]
+        assert {"stage2", "stage3", "stage4", "stage5"} <= set(named)
+        assert any("." in name for name in named)
         assert all(below["top"] >= above["bottom"] - 1 for above, below in pairwise(boxes))
 
 

@@ -8,9 +8,18 @@ from torchgraph_wandb.chart.columns import label_place
 from torchgraph_wandb.chart.datasets import PACKED, PART, RUN, run_lines
 from torchgraph_wandb.chart.decoding import code_at, flag_at, float_bits, float_value, size_of
 from torchgraph_wandb.chart.vega import Spec, dataset, flatten, formula, keep
-from torchgraph_wandb.chart.xray.sizes import BETWEEN, DEEP_ROW, FOLDED_ROW
+from torchgraph_wandb.chart.xray.sizes import BETWEEN, DEEP_ROW, FOLDED_ROW, NAMED_ROW
 from torchgraph_wandb.table import FIELDS
 from torchgraph_wandb.text_encoding import ALPHABET, LIST_SEPARATOR, NOT_FINITE, NOT_RECORDED
+
+LABEL_DEPTHS = (1, 2, 3, 99)
+"""The levels of modules whose names get room one after the other; all that are deeper come last."""
+
+ROUNDING = 1e-6
+"""Pixels that two sums of floating-point numbers may differ by."""
+
+FAR = 1e9
+"""More rows, and more pixels, than there are."""
 
 
 def xray_data() -> list[Spec]:
@@ -31,6 +40,7 @@ def xray_data() -> list[Spec]:
         dataset("xray_union", "xray_lines", *_union()),
         dataset("xray_depths", "xray_union", *_depths()),
         dataset("xray_shown", "xray_union", *_shown()),
+        dataset("xray_labels", "xray_shown", *_labels()),
         dataset("xray_matrix", "xray_lines", *_matrix()),
         dataset("xray_ticks", "xray_runs", *_ticks()),
         dataset("xray_marks", "all_findings", *_marks()),
@@ -213,6 +223,48 @@ def _shown() -> list[Spec]:
         ),
         {"type": "window", "sort": {"field": "latest"}, "ops": ["row_number"], "as": ["number"]},
         formula("place", "datum.number - 1"),
+    ]
+
+
+def _labels() -> list[Spec]:
+    """Which rows are named: of those whose names would cover each other, the outer modules.
+
+    From the outside in, a level of modules is named where the levels before leave room; if its own names are too close
+    together there, each second, third, … of them.
+    """
+    middle = "(datum.place + 0.5)*xray_row_h"
+    levels = [part for level, depth in enumerate(LABEL_DEPTHS) for part in _level(level, depth)]
+    return [
+        formula("y", f"max(datum.place ? 0 : {NAMED_ROW / 2}, {middle})"),
+        formula("named_0", "!datum.place"),
+        *levels,
+        keep(f"datum.named_{len(LABEL_DEPTHS)}"),
+    ]
+
+
+def _level(level: int, depth: int) -> list[Spec]:
+    """Names modules down to a depth beside those that are named already.
+
+    Each level has fields of its own, because Vega computes a field anew only when one that it is computed from changes.
+    """
+    fields = ("named", "above", "below", "before", "after", "is_next", "turn", "last", "gap", "apart")
+    named, above, below, before, after, is_next, turn, last, gap, apart = (f"{field}_{level}" for field in fields)
+    by_place = {"type": "window", "sort": {"field": "place"}}
+    room = f"min(datum.y - datum.{before}, datum.{after} - datum.y)"
+    alike = {"groupby": [is_next, before]}
+    return [
+        formula(above, f"datum.{named} ? datum.y : {-FAR}"),
+        formula(below, f"datum.{named} ? datum.y : {FAR}"),
+        {**by_place, "ops": ["max"], "fields": [above], "as": [before], "frame": [-FAR, 0]},
+        {**by_place, "ops": ["min"], "fields": [below], "as": [after], "frame": [0, FAR]},
+        formula(is_next, f"!datum.{named} && datum.depth <= {depth} && {room} >= {NAMED_ROW - ROUNDING}"),
+        {**by_place, **alike, "ops": ["lag", "row_number"], "fields": ["y", "y"], "as": [last, turn]},
+        formula(gap, f"datum.{turn} == 1 ? {FAR} : datum.y - datum.{last}"),
+        {"type": "joinaggregate", **alike, "ops": ["min"], "fields": [gap], "as": [apart]},
+        formula(
+            f"named_{level + 1}",
+            f"datum.{named} || datum.{is_next} && (datum.{turn} - 1) % ceil({NAMED_ROW - ROUNDING}/datum.{apart}) == 0",
+        ),
     ]
 
 

@@ -279,18 +279,15 @@ def _rows() -> Spec:
 
 def _labels() -> list[Spec]:
     """The names of rows; a click folds a module, or opens it."""
-    middle = "(datum.place + 0.5)*xray_row_h"
-    y = f"max(datum.place ? 0 : {NAMED_ROW / 2}, {middle}) - xray_scroll"
-    # The first name stands lower than the middle of a low row: the next one must keep off it.
-    is_whole = f"{middle} - xray_scroll <= xray_rows_h - {NAMED_ROW / 2 - 1}"
-    is_named = f"datum.place % xray_named == 0 && (!datum.place || {middle} >= {1.5 * NAMED_ROW}) && {is_whole}"
+    y = "datum.y - xray_scroll"
+    is_whole = f"{y} <= xray_rows_h - {NAMED_ROW / 2 - 1}"
     sign = "datum.inside_count > 0 ? (datum.is_open ? '▾ ' : '▸ ') : ''"
     return [
         group(
             "xray_gutter_area",
             text(
-                f"{is_named} ? ({sign}) + datum.label : ''",
-                data="xray_shown",
+                f"{is_whole} ? ({sign}) + datum.label : ''",
+                data="xray_labels",
                 name="xray_label",
                 x="6 + min(datum.depth, 5)*7",
                 y=y,

@@ -13,7 +13,6 @@ from torchgraph_wandb.chart.xray.sizes import (
     LEAST_ROW,
     LEAST_RUN,
     MENU_W,
-    NAMED_ROW,
     NAMES,
     RAMP,
     RIGHT,
@@ -164,7 +163,6 @@ def _folding() -> list[Spec]:
             "xray_row_h",
             f"clamp(xray_rows_h/max(1, length(data('xray_shown'))), {LEAST_ROW}, {LARGEST_ROW})",
         ),
-        derived("xray_named", f"max(1, ceil({NAMED_ROW}/xray_row_h))"),
         state(
             "xray_scroll",
             "0",
