@@ -62,6 +62,22 @@ def test_long_names_of_runs_leave_the_list_in_columns_and_the_title_whole(own_vi
         own_viewer.page.keyboard.press("Escape")
 
 
+def test_names_of_runs_beside_a_panel_are_not_broken_at_each_hyphen(own_viewer: Viewer, own_logdir: Path) -> None:
+    names = ("resnet18-lr0.1-wd1e-4-seed0", "resnet18-lr0.001-wd1e-4-seed2", "b")
+    for number, name in enumerate(names):
+        runs.record_short(own_logdir, name, steps=1 + number)
+    model = open_run(own_logdir / "b").models[0]
+    own_viewer.page.set_viewport_size({"width": 1440, "height": 900})
+    chosen = [f"{number}.{name}/{model}" for number, name in enumerate(names[1:], start=1)]
+    own_viewer.open(names[0], pin=["0.0.a#0"], **{"with": chosen})
+    labels = column(own_viewer).locator(".runs-shown .run-label")
+    expect(labels).to_have_text(list(names))
+    tall = labels.evaluate_all("(all) => all.filter((one) => one.offsetHeight > 25).map((one) => one.textContent)")
+    assert tall == []
+    short = column(own_viewer).locator(".runs-shown li").last
+    assert short.evaluate("(item) => item.offsetHeight < 40")
+
+
 def test_runs_are_chosen_from_a_list_with_a_filter_and_stay_in_the_link(viewer: Viewer, sweep: str) -> None:
     viewer.open(f"{sweep}/net_base", model="net", pin="0.trunk#0")
     viewer.button("Compare").click()
