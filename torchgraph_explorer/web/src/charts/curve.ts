@@ -46,7 +46,10 @@ export function curveScale({low: lows, high: highs, value}: Pick<ScalarValues, '
   let high = sorted[Math.floor(share * (sorted.length - 1))] ?? NaN;
   if (!(low <= high)) return null;
   if (kind === 'log') return logScale(low, high);
-  if (low === high) [low, high] = [low - Math.max(Math.abs(low) * 0.05, 1e-12), high + Math.max(Math.abs(high) * 0.05, 1e-12)];
+  if (low === high) {
+    const room = Math.abs(low) * 0.05 || 1;
+    [low, high] = [low - room, high + room];
+  }
   const length = high - low;
   if (!Number.isFinite(length)) return halvedScale(low, high);
   return {low, high, kind, position: (value) => (value - low) / length, valueAt: (position) => low + position * length};

@@ -66,6 +66,16 @@ describe('the scale of a curve', () => {
     expect(curveScale(valued([3, 3]), 'log')!.position(3)).toBeCloseTo(0.5);
   });
 
+  test.each([
+    [0, -1, 1],
+    [1, 0.95, 1.05],
+    [-1e-38, -1.05e-38, -9.5e-39],
+  ])('of a constant %d has room by its size, and of zero up to one', (value, low, high) => {
+    const scale = curveScale(valued([value, value]), 'linear')!;
+    expect(scale.low / low).toBeCloseTo(1);
+    expect(scale.high / high).toBeCloseTo(1);
+  });
+
   test('may leave the largest values out', () => {
     expect(curveScale(valued([0, 1, 2, 3, 99]), 'linear', 0.97)).toMatchObject({low: 0, high: 3});
     expect(curveScale(valued([7]), 'linear', 0.97)!.position(7)).toBeCloseTo(0.5);

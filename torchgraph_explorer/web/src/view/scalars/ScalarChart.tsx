@@ -27,6 +27,7 @@ import type {Curve, LineLook} from './curves';
 
 const HEIGHT = 84;
 const GUTTER = 46;
+const LONGEST_WHOLE = 1e12;
 const TOP = 6;
 const BOTTOM = 17;
 const RIGHT = 6;
@@ -117,6 +118,7 @@ function Latest({values}: {values: ScalarValues | null}): JSX.Element | null {
 
 function latestText(value: number): string {
   if (!Number.isFinite(value)) return exactNumber(value);
+  if (Number.isInteger(value) && Math.abs(value) >= 1e6 && Math.abs(value) < LONGEST_WHOLE) return wholeNumber(value).replace('-', '−'); // tokens, samples
   const isSmall = Math.abs(value) >= 1e-3 && Math.abs(value) < 1e-2; // as its axis is written
   return isSmall ? String(Number(value.toPrecision(3))).replace('-', '−') : formatNumber(value);
 }
@@ -230,7 +232,7 @@ function ValueAxis({scale}: {scale: CurveScale}): JSX.Element {
       {axisLabels(scale, fits).map(({text, value}) => (
         <g key={value} transform={`translate(0 ${(1 - scale.position(value)) * HEIGHT})`}>
           <line x1={-3} x2={0} />
-          <text x={-6} y={3}>
+          <text x={-6} y={3} {...(fits(text) ? {} : {textLength: GUTTER - 8, lengthAdjust: 'spacingAndGlyphs'})}>
             {text}
           </text>
         </g>
