@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import cast
 
+import pytest
 import torch
 from playwright.sync_api import Locator, expect
 from torch import Tensor, nn
@@ -71,6 +72,19 @@ def test_whether_a_run_is_live_is_not_cut_off_beside_its_trouble(viewer: Viewer,
     viewer.page.set_viewport_size({"width": 1040, "height": 800})
     expect_true(trouble, STEP_IN_SIGHT)
     expect_soon(lambda: check_not_cut_off(viewer, ".header"))
+
+
+@pytest.mark.parametrize("face", ["Picture", "Table", "Changes"])
+def test_the_bar_of_the_x_ray_shows_its_choice_whole_in_a_window_of_1280_pixels(
+    viewer: Viewer, digits: str, face: str
+) -> None:
+    viewer.page.set_viewport_size({"width": 1280, "height": 720})
+    viewer.open(digits, face=face.lower())
+    expect(viewer.page.get_by_role("radio", name=face)).to_be_checked()
+    statistic = viewer.page.get_by_label("Statistic of the x-ray")
+    expect(statistic).to_have_count(0 if face == "Changes" else 1)  # a list of changes is of all statistics
+    for one in statistic.all():
+        expect_true(one, "(select) => select.offsetWidth >= 150")
 
 
 def test_charts_side_by_side_and_their_bars_keep_in_line(viewer: Viewer, digits: str) -> None:
@@ -141,6 +155,12 @@ def check_bars_and_panels(viewer: Viewer) -> None:
 
 def check_not_cut_off(viewer: Viewer, what: str) -> None:
     assert viewer.page.locator(what).evaluate_all(SIDEWAYS) == []
+
+
+def test_colours_are_printed_that_are_behind_something(viewer: Viewer, digits: str) -> None:
+    viewer.open(digits)
+    viewer.page.emulate_media(media="print")
+    expect_true(viewer.page.locator(".legend .swatch").first, "(one) => getComputedStyle(one).printColorAdjust === 'exact'")
 
 
 def test_two_panels_fit_beside_each_other(viewer: Viewer, digits: str) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Position, expect
 from torch import nn
 
 from tests.browser.conftest import NewContext
-from tests.browser.page import Viewer, expect_soon
+from tests.browser.page import Viewer, expect_soon, expect_true
 from tests.browser.runs import mean_square, train, watching
 from tests.browser.servers import ServerProcess
 from torchgraph_explorer import open_run
@@ -259,6 +259,13 @@ def test_the_table_has_all_modules_and_leads_to_them(shown: Viewer, logdir: Path
     assert sorted(line.partition(",")[0] for line in lines[1:]) == ["stage2.0.relu", "stage2.1.relu"]
     names.get_by_role("button", name="stage2.0.relu").click()
     expect(shown.panel("stage2.0.relu#0")).to_be_visible()
+
+
+def test_a_reload_shows_the_table_again(shown: Viewer) -> None:
+    shown.page.locator(".xray-bar .segments").get_by_text("Table", exact=True).click()
+    expect_true(shown.page, "() => location.hash.includes('face=table')")
+    shown.page.reload()
+    expect(shown.page.get_by_role("region", name="Modules at the step")).to_be_visible()
 
 
 def test_the_table_is_filled_once_the_server_answers_again(shown: Viewer) -> None:

@@ -9,7 +9,8 @@ import type {Part} from './parts';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
 import type {ChosenCalls} from '../../graph/folds';
-import type {Pin, Theme} from './choices';
+import {XRAY_FACES} from './choices';
+import type {Pin, Theme, XrayFace} from './choices';
 
 /** Everything chosen. */
 export interface Choices {
@@ -44,6 +45,7 @@ export interface Choices {
   xray: boolean | null;
   /** The statistic that it shows. */
   xrayStatistic: string | null;
+  xrayFace: XrayFace;
   /** The step that the one on show is compared with. */
   since: number | null;
   view: View;
@@ -87,6 +89,7 @@ export function encode(choices: Choices): string {
   if (choices.scalars !== null) query.set('scalars', choices.scalars ? '1' : '0');
   if (choices.xray !== null) query.set('xray', choices.xray ? '1' : '0');
   if (choices.xrayStatistic !== null) query.set('cells', choices.xrayStatistic);
+  if (choices.xrayFace !== 'picture') query.set('face', choices.xrayFace);
   if (choices.since !== null) query.set('since', String(choices.since));
   if (choices.view !== 'graph') query.set('view', choices.view);
   if (choices.ownView !== null) query.set('own', choices.ownView);
@@ -120,6 +123,7 @@ export function decode(fragment: string): Choices {
     scalars: claimIn(query.get('scalars')),
     xray: claimIn(query.get('xray')),
     xrayStatistic: query.get('cells'),
+    xrayFace: XRAY_FACES.find((one) => one === query.get('face')) ?? 'picture',
     since: numberIn(query.get('since'), 0, Number.MAX_SAFE_INTEGER),
     curve: query.get('curve'),
     view: VIEWS.find((one) => one === query.get('view')) ?? 'graph',

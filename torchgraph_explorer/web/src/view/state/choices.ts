@@ -61,6 +61,10 @@ export const scalars: Signal<boolean | null> = signal(null);
 export const xray: Signal<boolean | null> = signal(null);
 /** The statistic that the x-ray shows; null for the first one that the model has. */
 export const xrayStatistic: Signal<string | null> = signal(null);
+/** What the x-ray shows of the run. */
+export const XRAY_FACES = ['picture', 'table', 'changes'] as const;
+export type XrayFace = (typeof XRAY_FACES)[number];
+export const xrayFace: Signal<XrayFace> = signal<XrayFace>('picture');
 /** The step that the one on show is compared with; null for the recorded one before it. */
 export const since: Signal<number | null> = signal(null);
 /** Name of the scalar behind the time bar; `''` is none, null the usual one. */

@@ -127,6 +127,7 @@ function choices(): Choices {
     curve: chosen.curve.value,
     xray: chosen.xray.value,
     xrayStatistic: chosen.xrayStatistic.value,
+    xrayFace: chosen.xrayFace.value,
     since: chosen.since.value,
     view: chosen.view.value,
     ownView: chosen.ownView.value,
@@ -157,6 +158,7 @@ function adopt(choices: Choices): void {
     chosen.curve.value = choices.curve;
     chosen.xray.value = choices.xray;
     chosen.xrayStatistic.value = choices.xrayStatistic;
+    chosen.xrayFace.value = choices.xrayFace;
     chosen.since.value = choices.since;
     chosen.view.value = choices.view;
     chosen.ownView.value = choices.ownView;

@@ -6,17 +6,15 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {useDerived} from '../../charts/derived';
-import {stepNumbers} from '../../charts/format';
-import {ticks} from 'd3-array';
 import type {Model} from '../../model/model';
 import {IconButton} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {textWidth} from '../pane/textWidth';
+import {axisTicks} from './axisTicks';
 import {ChangesList} from './ChangesList';
-import {face} from './face';
-import type {Face} from './face';
 import {Gutter} from './Gutter';
 import {Legend} from './Legend';
 import {Loss} from './Loss';
@@ -34,6 +32,7 @@ const PAGES: Option[] = [
 
 const AXIS_PX = 16;
 const LEAST_PX = 80;
+const LABEL = {weight: 400, px: 10};
 
 export function XrayPanel({model}: {model: Model}): JSX.Element {
   const id = JSON.stringify([model.name.run, model.name.model]);
@@ -42,9 +41,9 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
   return (
     <section class="panel xray" aria-label="X-ray">
       <Bar />
-      {face.value === 'table' ? (
+      {choices.xrayFace.value === 'table' ? (
         <ModuleTable model={model} />
-      ) : face.value === 'changes' ? (
+      ) : choices.xrayFace.value === 'changes' ? (
         <ChangesList model={model} />
       ) : (
         <>
@@ -58,19 +57,20 @@ export function XrayPanel({model}: {model: Model}): JSX.Element {
 
 function Bar(): JSX.Element {
   const now = whole.value;
+  const face = choices.xrayFace.value;
   const options = (now?.statistics ?? []).filter(({name}) => now?.available.includes(name)).map(({name, label}) => ({value: name, label}));
   return (
     <header class="panel-header xray-bar">
       <h3>X-ray</h3>
-      {options.length > 0 && <Select label="Statistic of the x-ray" value={now?.statistic ?? ''} options={options} onChoose={(name) => (choices.xrayStatistic.value = name)} isBare />}
+      {options.length > 0 && face !== 'changes' && <Select label="Statistic of the x-ray" value={now?.statistic ?? ''} options={options} onChoose={(name) => (choices.xrayStatistic.value = name)} isBare />}
       {now !== null && !now.is_complete && (
         <span class="dim" role="status">
           reading …
         </span>
       )}
-      <Segments label="X-ray as" value={face.value} options={PAGES} onChoose={(chosen) => (face.value = chosen as Face)} />
+      <Segments label="X-ray as" value={face} options={PAGES} onChoose={(chosen) => (choices.xrayFace.value = chosen as choices.XrayFace)} />
       <span class="spacer" />
-      {face.value === 'picture' && <PictureButtons />}
+      {face === 'picture' && <PictureButtons />}
     </header>
   );
 }
@@ -140,13 +140,12 @@ function Body(): JSX.Element {
 function Axis({width}: {width: number}): JSX.Element {
   const {from, to} = inSight.value;
   const shown = xray.value;
-  const at = ticks(from, to, Math.max(1, Math.floor(width / 70))).filter((one) => Number.isInteger(one) && one <= (shown?.last.at(-1) ?? 0));
-  const names = stepNumbers(at);
+  const at = axisTicks({from, to, last: shown?.last.at(-1) ?? 0, width}, (text) => textWidth(text, LABEL));
   return (
     <div class="xray-axis" aria-hidden="true">
-      {at.map((step, i) => (
+      {at.map(({step, text}) => (
         <span key={step} style={{left: `${((step - from) / (to - from)) * width}px`}}>
-          {names[i]}
+          {text}
         </span>
       ))}
     </div>

@@ -1,4 +1,4 @@
-/** Which face of the x-ray is shown, and what its list of related series is about. */
+/** What the x-ray's list of related series is about. */
 
 import {batch, effect, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
@@ -8,10 +8,6 @@ import {placeText, titleOf} from '../../findings/names';
 import {reveal} from '../layout/sides';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
-
-export type Face = 'picture' | 'table' | 'changes';
-
-export const face: Signal<Face> = signal<Face>('picture');
 
 /** The steps of a finding, or of a limit that is passed, and what they are called. */
 export interface Lasting {
@@ -42,7 +38,7 @@ export function showRelated(finding: Finding): void {
   batch(() => {
     const where = placeText(finding, shown.data.value?.session?.class_name ?? '');
     target.value = {name: `${titleOf(kind)}, ${where}`, steps: [step, last_step]};
-    face.value = 'changes';
+    choices.xrayFace.value = 'changes';
     choices.xray.value = true;
     choices.view.value = 'graph';
     reveal('panels');
