@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -423,6 +424,28 @@ def test_the_table_of_neurons_is_sorted_and_filtered(viewer: Viewer, kept: str, 
     expect(viewer.page.get_by_text("8 of 384")).to_be_visible()
     table.locator("tbody th button").first.click()
     expect(readout(viewer)).to_contain_text("[sample 0, 2, ")
+
+
+def test_the_table_of_neurons_is_saved_as_it_is_sorted_and_filtered(viewer: Viewer, kept: str, logdir: Path) -> None:
+    look(viewer, kept, CONV, closed="time,scatter", sort="-4", filter="2, *, 7")
+    with viewer.page.expect_download() as saved:
+        viewer.page.get_by_role("button", name="Save 8 rows as CSV").click()
+    head, *rows = csv.reader(saved.value.path().read_text().splitlines())
+    assert head[:4] == ["index 0", "index 1", "index 2", "value of sample 0"]
+    values = recorded(logdir, CONV).values[0]
+    assert [float(row[3]) for row in rows] == [
+        pytest.approx(float(values[tuple(map(int, row[:3]))]), rel=1e-6) for row in rows
+    ]
+    assert [(row[0], row[2]) for row in rows] == [("2", "7")] * 8
+
+
+def test_tensors_of_modules_that_are_called_once_are_offered_for_comparison_without_a_call(
+    viewer: Viewer, kept: str
+) -> None:
+    look(viewer, kept, CONV, closed="time,neurons")
+    offered = viewer.page.get_by_label("Other tensor").locator("option").all_text_contents()
+    assert offered
+    assert [one for one in offered if "#" in one and not one.startswith("cell #")] == []
 
 
 @pytest.mark.parametrize(("sample", "of"), [("0", slice(0, 1)), ("all", slice(None))])

@@ -167,8 +167,13 @@ export function shortest(value: number, dtype: string): string {
   return String(digits === undefined ? value : Number(value.toPrecision(digits))).replace('e+', 'e').replaceAll('-', '−');
 }
 
-/** A value with the four digits that one compares by eye; whole numbers in full. */
+/** A value with the four digits that one compares by eye; whole numbers, and the whole part of others below a million, in full. */
 export function readable(value: number, dtype: string): string {
   if (!Number.isFinite(value) || Number.isInteger(value)) return shortest(value, dtype);
-  return String(Number(value.toPrecision(4))).replace('e+', 'e').replaceAll('-', '−');
+  const size = Math.abs(value);
+  if (size < 1e-3 || size >= 1e6) {
+    const [digits, exponent] = value.toExponential(3).split('e') as [string, string];
+    return `${Number(digits)}e${Number(exponent)}`.replaceAll('-', '−');
+  }
+  return String(size >= 1e4 ? Math.round(value) : Number(value.toPrecision(4))).replaceAll('-', '−');
 }

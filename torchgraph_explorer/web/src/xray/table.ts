@@ -117,7 +117,8 @@ export function csvOf(rows: readonly TableRow[], {statistics, chosen, since}: Cs
   return [head.map(quoted), ...lines].map((line) => `${line.join(',')}\r\n`).join('');
 }
 
-function quoted(text: string): string {
+/** A text as a field of CSV. */
+export function quoted(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

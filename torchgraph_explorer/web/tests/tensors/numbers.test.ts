@@ -60,12 +60,16 @@ describe('colours', () => {
 
 test.each([
   [Math.fround(1 / 3), 'float32', '0.3333'],
-  [-0.000012345678, 'float32', '−0.00001235'],
+  [-0.000012345678, 'float32', '−1.235e−5'],
+  [0.00123456, 'float32', '0.001235'],
+  [12345.678, 'float32', '12346'],
+  [1234567.5, 'float32', '1.235e6'],
+  [5e-324, 'float64', '4.941e−324'],
   [1.23456789e-9, 'float64', '1.235e−9'],
   [16777217, 'int32', '16777217'],
   [1, 'bool', 'True'],
   [NaN, 'float32', 'NaN'],
-] as const)('a number of a table has four digits: %d of %s is %s', (value, dtype, text) => expect(readable(value, dtype)).toBe(text));
+] as const)('a number of a table has four digits, or its whole part: %d of %s is %s', (value, dtype, text) => expect(readable(value, dtype)).toBe(text));
 
 test.each([
   [Math.fround(0.1), 'float32', '0.1'],

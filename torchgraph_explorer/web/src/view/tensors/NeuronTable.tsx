@@ -7,13 +7,16 @@ import type {KeptInfo, TensorPart, WantedPart, What} from '../../api/tensors';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {indexOf} from '../../tensors/axes';
+import {download, downloadHint, fileName} from '../controls/download';
+import {Icon} from '../controls/Icon';
 import {Fold} from './Controls';
-import {variantName} from '../../tensors/names';
+import {fullName, variantName} from '../../tensors/names';
 import type {Kept} from '../../tensors/names';
 import {usePart} from './parts';
 import {MOST_ELEMENTS, product} from '../../tensors/request';
 import {isOpen, toggle} from './sections';
 import {readable, shortest} from '../../tensors/shade';
+import {neuronCsv} from './neuronCsv';
 import * as store from './store';
 import {filterOf, orderOf} from '../../tensors/table';
 import type {Column} from '../../tensors/table';
@@ -67,7 +70,8 @@ function Columns({kept, info, step}: TableProps): JSX.Element {
   if (isLarge || first.merged !== null) return <Largest part={first} />;
   const columns = answers.flatMap(({name, answer}) => (answer.value === null ? [] : [{name, values: answer.value.values, dtype: answer.value.dtype}]));
   const whole = columns.filter(({values}) => values.length === columns[0]?.values.length);
-  return <Table key={kept.id} columns={whole} size={sizes} toPick={(row) => picked(indexOf(row, sizes), batch, at)} />;
+  const name = fullName(shown.graph.value, info, store.calls.value.length > 1);
+  return <Table key={kept.id} name={name} step={step} columns={whole} size={sizes} toPick={(row) => picked(indexOf(row, sizes), batch, at)} />;
 }
 
 /** The index in the tensor with the samples. */
@@ -77,12 +81,15 @@ function picked(index: readonly number[], batch: number | null, at: number): num
 }
 
 interface RowsProps {
+  /** Of the tensor. */
+  name: string;
+  step: number;
   columns: readonly Column[];
   size: readonly number[];
   toPick: (row: number) => number[];
 }
 
-function Table({columns, size, toPick}: RowsProps): JSX.Element {
+function Table({name: tensor, step, columns, size, toPick}: RowsProps): JSX.Element {
   const {sorting: wanted, filter} = choices.tensors.value;
   const page = useSignal(0);
   const {column, isDescending} = wanted.column < columns.length ? wanted : TENSOR_DEFAULTS.sorting;
@@ -95,6 +102,10 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
   const sortBy = (to: number): void => {
     store.change({sorting: to === column ? {column, isDescending: !isDescending} : {column: to, isDescending: to >= 0}});
     page.value = 0;
+  };
+  const save = (): void => {
+    const table = new Blob([neuronCsv(columns, order, size)], {type: 'text/csv;charset=utf-8'});
+    download(table, fileName([choices.run.peek(), choices.model.peek(), tensor, `step ${step}`], 'csv'));
   };
   return (
     <>
@@ -115,6 +126,9 @@ function Table({columns, size, toPick}: RowsProps): JSX.Element {
           {order.length.toLocaleString('en')} of {rows.toLocaleString('en')}
         </span>
         <Pager at={at} last={last} onGo={(to) => (page.value = to)} />
+        <button type="button" class="panel-button" onClick={save} aria-label={`Save ${order.length} rows as CSV`} title={['Save as CSV', downloadHint].filter(Boolean).join('. ')}>
+          <Icon name="save" />
+        </button>
       </div>
       <div class="tensor-table-box">
         <table class="tensor-table">

@@ -34,12 +34,14 @@ function partners({info, step}: ScatterProps): {value: string; label: string; in
   const graph = shown.graph.value;
   const wanted = neurons(info);
   const there = infosAt(store.kept.value, step);
+  const again = new Set([...store.tensors.value.values()].filter(({info: {call}}) => call !== null && call > 0).map(({info: {module}}) => module));
+  const isCalledAgain = ({module}: KeptInfo): boolean => again.has(module);
   const found = [...store.tensors.value.values()].flatMap((one) =>
     one.variants
       .filter((other) => neurons(other) === wanted && other !== info && there.has(other))
       .map((other) => ({
         value: JSON.stringify([one.id, variantOf(other)]),
-        label: `${fullName(graph, other, true)}${other.kind === 'value' ? '' : `, ${variantName(other).toLowerCase()}`}`,
+        label: `${fullName(graph, other, isCalledAgain(other))}${other.kind === 'value' ? '' : `, ${variantName(other).toLowerCase()}`}`,
         info: other,
       })),
   );
