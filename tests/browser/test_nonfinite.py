@@ -234,7 +234,7 @@ def test_one_bad_step_of_ten_thousand_is_marked_and_can_be_pressed(shown: Viewer
     assert box is not None
     assert box["width"] >= 3
     shown.page.mouse.click(box["x"] + 1, box["y"] + box["height"])
-    expect(shown.readout).to_contain_text("step 7000")
+    expect(shown.readout).to_contain_text("step 7,000")
     expect(shown.node("layer0#0").locator(".node-badge")).to_have_text("first NaN")
 
 

@@ -4,7 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {KeptInfo, TensorLine} from '../../api/tensors';
 import {runColour, runDashes} from '../../comparison/choice';
-import {formatNumber, formatRange, stepName} from '../../numberText';
+import {formatNumber, formatRange, stepName, wholeNumber} from '../../numberText';
 import {categoryPlot, MOST_LINES} from '../../tensors/categoryLines';
 import type {CategoryLine} from '../../tensors/categoryLines';
 import {nearest} from '../../tensors/linePlot';
@@ -107,11 +107,11 @@ function Chart({name, column, line, step}: {name: string; column: string; line: 
         ))}
       </svg>
       <div class="tensor-line-ends dim">
-        <span>{first}</span>
+        <span>{wholeNumber(first)}</span>
         <span>
           {formatRange(low, high)}
         </span>
-        <span>{last}</span>
+        <span>{wholeNumber(last)}</span>
       </div>
       <ul class="tensor-category-legend">
         {lines.map((one, i) => (

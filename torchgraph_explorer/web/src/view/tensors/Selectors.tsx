@@ -3,7 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
-import {stepName} from '../../numberText';
+import {stepName, wholeNumber} from '../../numberText';
 import type {ComplexPart, KeptInfo} from '../../api/tensors';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
@@ -94,7 +94,7 @@ function StepFacts(): JSX.Element | null {
 
 function StepChoice(): JSX.Element {
   const [steps, step] = [store.steps.value, store.step.value];
-  const options = steps.map((one) => ({value: String(one), label: String(one)}));
+  const options = steps.map((one) => ({value: String(one), label: wholeNumber(one)}));
   const choose = (text: string): void => void (choices.step.value = Number(text));
   return <Stepper label="Step" value={String(step)} options={options} onChoose={choose} keys={[',', '.']} onStep={store.stepBy} />;
 }

@@ -3,7 +3,7 @@
 import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import type {KeptInfo, TensorLine} from '../../api/tensors';
-import {formatNumber, formatRange} from '../../numberText';
+import {formatNumber, formatRange, wholeNumber} from '../../numberText';
 import {Segments} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -93,6 +93,7 @@ function LineChart({name, line, isGrowing, column, over, info, step}: ChartProps
   const values = line.columns.get(column) as Float64Array;
   const places = over === 'steps' ? line.step : line.call;
   const plot = linePlot(places, values, BOX, info.dtype === 'float64' ? undefined : levelOf(values));
+  const placeName = (place: number): string => wholeNumber(over === 'steps' ? place : place + 1);
   const here = over === 'steps' ? step : (info.call ?? 0);
   const at = pointed.value ?? placeOf(places, here, isGrowing);
   const choose = (i: number): void => {
@@ -113,7 +114,7 @@ function LineChart({name, line, isGrowing, column, over, info, step}: ChartProps
     <figure class="tensor-line">
       <figcaption>
         {name} <b>{at >= 0 && at < values.length ? column === 'value' ? shortest(values[at] as number, info.dtype) : formatNumber(values[at] as number) : '–'}</b>
-        <span class="dim"> at {over === 'steps' ? 'step' : 'call'} {at >= 0 ? (over === 'steps' ? places[at] : (places[at] as number) + 1) : '–'}</span>
+        <span class="dim"> at {over === 'steps' ? 'step' : 'call'} {at >= 0 ? placeName(places[at] as number) : '–'}</span>
       </figcaption>
       <svg
         viewBox={`-4 -4 ${BOX.width + 8} ${BOX.height + 8}`}
@@ -143,11 +144,11 @@ function LineChart({name, line, isGrowing, column, over, info, step}: ChartProps
         ))}
       </svg>
       <div class="tensor-line-ends dim">
-        <span>{over === 'steps' ? plot.first : plot.first + 1}</span>
+        <span>{placeName(plot.first)}</span>
         <span>
           {formatRange(plot.low, plot.high)}
         </span>
-        <span>{over === 'steps' ? plot.last : plot.last + 1}</span>
+        <span>{placeName(plot.last)}</span>
       </div>
     </figure>
   );
