@@ -160,7 +160,9 @@ def check_not_cut_off(viewer: Viewer, what: str) -> None:
 def test_colours_are_printed_that_are_behind_something(viewer: Viewer, digits: str) -> None:
     viewer.open(digits)
     viewer.page.emulate_media(media="print")
-    expect_true(viewer.page.locator(".legend .swatch").first, "(one) => getComputedStyle(one).printColorAdjust === 'exact'")
+    expect_true(
+        viewer.page.locator(".legend .swatch").first, "(one) => getComputedStyle(one).printColorAdjust === 'exact'"
+    )
 
 
 def test_two_panels_fit_beside_each_other(viewer: Viewer, digits: str) -> None:

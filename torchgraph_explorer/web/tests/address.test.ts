@@ -27,6 +27,9 @@ const NOTHING: Choices = {
   xray: null,
   xrayStatistic: null,
   xrayFace: 'picture',
+  xrayStretch: null,
+  table: {by: 'module', isDescending: false, words: ''},
+  network: {by: 'tree', words: ''},
   since: null,
   view: 'graph',
   ownView: null,
@@ -61,6 +64,9 @@ const EVERYTHING: Choices = {
   xray: true,
   xrayStatistic: 'zeros',
   xrayFace: 'table',
+  xrayStretch: {from: 20, to: 60.25},
+  table: {by: 'output_std', isDescending: true, words: 'conv 1'},
+  network: {by: 'total', words: 'Linear'},
   since: 100,
   view: 'tensors',
   ownView: 'attention of a head',
@@ -117,7 +123,7 @@ describe('the address', () => {
   test('is empty while nothing is chosen', () => expect(encode(NOTHING)).toBe(''));
 
   test('takes what it does not understand as not said', () => {
-    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x&with=run&with=0.a%2Fb&with=1.%25/b&against=-1&runs=pie&turn=x.fc%230&calls=many';
+    const odd = '#mode=pie&theme=blue&step=-3&bins=1e9&reject=x&pin=9.fc%230&pin=fc&unknown=1&hide=moon&scale=symlog&time=noon&scalars=x&with=run&with=0.a%2Fb&with=1.%25/b&against=-1&runs=pie&turn=x.fc%230&calls=many&face=oval&stretch=9-2&network=up';
     expect(decode(odd)).toEqual({...NOTHING, chart: {scale: 'symlog'}});
   });
 

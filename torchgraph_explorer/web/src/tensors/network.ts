@@ -15,7 +15,8 @@ export interface NetworkRow {
   calls: number;
 }
 
-export type NetworkOrder = 'tree' | 'total' | 'own' | 'trainable' | 'calls';
+export const NETWORK_ORDERS = ['tree', 'total', 'own', 'trainable', 'calls'] as const;
+export type NetworkOrder = (typeof NETWORK_ORDERS)[number];
 
 /** Every module below each other. */
 export function networkRows(graph: ModuleGraph): NetworkRow[] {

@@ -4,13 +4,14 @@ import {addTensorChoice, tensorChoiceIn, VIEWS} from '../../tensors/choice';
 import type {TensorChoice, View} from '../../tensors/choice';
 import {addComparison, comparisonIn} from '../../comparison/choice';
 import type {ComparisonChoice} from '../../comparison/choice';
+import {NETWORK_ORDERS} from '../../tensors/network';
 import {PARTS} from './parts';
 import type {Part} from './parts';
 import {CHART_DEFAULTS} from '../../charts/options';
 import type {ChartOptions} from '../../charts/options';
 import type {ChosenCalls} from '../../graph/folds';
 import {XRAY_FACES} from './choices';
-import type {Pin, Theme, XrayFace} from './choices';
+import type {NetworkChoice, Pin, Stretch, TableChoice, Theme, XrayFace} from './choices';
 
 /** Everything chosen. */
 export interface Choices {
@@ -46,6 +47,11 @@ export interface Choices {
   /** The statistic that it shows. */
   xrayStatistic: string | null;
   xrayFace: XrayFace;
+  /** The steps that it is zoomed to; null for all. */
+  xrayStretch: Stretch | null;
+  /** How lists of modules are sorted and narrowed: the x-ray's table, and the page of modules. */
+  table: TableChoice;
+  network: NetworkChoice;
   /** The step that the one on show is compared with. */
   since: number | null;
   view: View;
@@ -90,6 +96,12 @@ export function encode(choices: Choices): string {
   if (choices.xray !== null) query.set('xray', choices.xray ? '1' : '0');
   if (choices.xrayStatistic !== null) query.set('cells', choices.xrayStatistic);
   if (choices.xrayFace !== 'picture') query.set('face', choices.xrayFace);
+  if (choices.xrayStretch !== null) query.set('stretch', [choices.xrayStretch.from, choices.xrayStretch.to].map((step) => Number(step.toFixed(2))).join('-'));
+  const {by, isDescending, words} = choices.table;
+  if (by !== 'module' || isDescending) query.set('table', `${isDescending ? '-' : ''}${by}`);
+  if (words !== '') query.set('modules', words);
+  if (choices.network.by !== 'tree') query.set('network', choices.network.by);
+  if (choices.network.words !== '') query.set('named', choices.network.words);
   if (choices.since !== null) query.set('since', String(choices.since));
   if (choices.view !== 'graph') query.set('view', choices.view);
   if (choices.ownView !== null) query.set('own', choices.ownView);
@@ -123,6 +135,9 @@ export function decode(fragment: string): Choices {
     scalars: claimIn(query.get('scalars')),
     xray: claimIn(query.get('xray')),
     xrayStatistic: query.get('cells'),
+    xrayStretch: stretchIn(query.get('stretch')),
+    table: tableIn(query.get('table') ?? 'module', query.get('modules') ?? ''),
+    network: {by: NETWORK_ORDERS.find((one) => one === query.get('network')) ?? 'tree', words: query.get('named') ?? ''},
     xrayFace: XRAY_FACES.find((one) => one === query.get('face')) ?? 'picture',
     since: numberIn(query.get('since'), 0, Number.MAX_SAFE_INTEGER),
     curve: query.get('curve'),
@@ -132,6 +147,16 @@ export function decode(fragment: string): Choices {
     finding: query.get('finding'),
     comparison: comparisonIn(query),
   };
+}
+
+function stretchIn(text: string | null): Stretch | null {
+  const [, from, to] = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text ?? '') ?? [];
+  return from !== undefined && Number(from) < Number(to) ? {from: Number(from), to: Number(to)} : null;
+}
+
+function tableIn(order: string, words: string): TableChoice {
+  const isDescending = order.startsWith('-');
+  return {by: order.slice(isDescending ? 1 : 0), isDescending, words};
 }
 
 function claimIn(text: string | null): boolean | null {

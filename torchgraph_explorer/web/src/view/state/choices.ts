@@ -1,6 +1,7 @@
 /** What the user chose, mirrored in the address; and what the pointer and the keyboard ask for. */
 
 import {signal} from '@preact/signals';
+import type {NetworkOrder} from '../../tensors/network';
 import type {Signal} from '@preact/signals';
 import type {ChartOptions} from '../../charts/options';
 import {COMPARISON_DEFAULTS} from '../../comparison/choice';
@@ -51,6 +52,24 @@ export const stacked: Signal<readonly NodeKey[]> = signal([]);
 export const areCallsSingle: Signal<boolean> = signal(false);
 /** Edges are drawn as wide as their gradient. */
 export const areWidthsShown: Signal<boolean> = signal(true);
+/** A stretch of steps. */
+export interface Stretch {
+  from: number;
+  to: number;
+}
+
+export interface TableChoice {
+  /** `module`, `change`, `trend`, or the name of a statistic. */
+  by: string;
+  isDescending: boolean;
+  words: string;
+}
+
+export interface NetworkChoice {
+  by: NetworkOrder;
+  words: string;
+}
+
 export const theme: Signal<Theme> = signal<Theme>('auto');
 /** The parts of the screen that the user has put away. */
 export const hidden: Signal<readonly Part[]> = signal([]);
@@ -65,6 +84,12 @@ export const xrayStatistic: Signal<string | null> = signal(null);
 export const XRAY_FACES = ['picture', 'table', 'changes'] as const;
 export type XrayFace = (typeof XRAY_FACES)[number];
 export const xrayFace: Signal<XrayFace> = signal<XrayFace>('picture');
+/** The steps that the x-ray is zoomed to; null for all. */
+export const xrayStretch: Signal<Stretch | null> = signal(null);
+/** How its table is sorted, and the words that narrow it. */
+export const table: Signal<TableChoice> = signal({by: 'module', isDescending: false, words: ''});
+/** The same of the page of modules. */
+export const network: Signal<NetworkChoice> = signal({by: 'tree', words: ''});
 /** The step that the one on show is compared with; null for the recorded one before it. */
 export const since: Signal<number | null> = signal(null);
 /** Name of the scalar behind the time bar; `''` is none, null the usual one. */

@@ -128,6 +128,9 @@ function choices(): Choices {
     xray: chosen.xray.value,
     xrayStatistic: chosen.xrayStatistic.value,
     xrayFace: chosen.xrayFace.value,
+    xrayStretch: chosen.xrayStretch.value,
+    table: chosen.table.value,
+    network: chosen.network.value,
     since: chosen.since.value,
     view: chosen.view.value,
     ownView: chosen.ownView.value,
@@ -159,6 +162,9 @@ function adopt(choices: Choices): void {
     chosen.xray.value = choices.xray;
     chosen.xrayStatistic.value = choices.xrayStatistic;
     chosen.xrayFace.value = choices.xrayFace;
+    chosen.xrayStretch.value = choices.xrayStretch;
+    chosen.table.value = choices.table;
+    chosen.network.value = choices.network;
     chosen.since.value = choices.since;
     chosen.view.value = choices.view;
     chosen.ownView.value = choices.ownView;

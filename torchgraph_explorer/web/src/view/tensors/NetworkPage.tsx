@@ -28,11 +28,10 @@ const MOST_ROWS = 600;
 
 export function NetworkPage(): JSX.Element {
   const graph = shown.graph.value;
-  const order = useSignal<NetworkOrder>('tree');
-  const words = useSignal('');
+  const {by: order, words} = choices.network.value;
   const folded = useSignal<ReadonlySet<string>>(new Set());
   const rows = graph === null ? [] : networkRows(graph);
-  const found = arranged(rows, {order: order.value, words: words.value, folded: folded.value});
+  const found = arranged(rows, {order, words, folded: folded.value});
   const fold = (name: string): void => {
     const next = new Set(folded.value);
     if (!next.delete(name)) next.add(name);
@@ -44,9 +43,9 @@ export function NetworkPage(): JSX.Element {
         <MenuButton />
         <ViewTabs />
         <h2 class="sr-only">Network</h2>
-        <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words.value} onInput={({currentTarget}) => (words.value = currentTarget.value)} />
+        <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words} onInput={({currentTarget}) => (choices.network.value = {by: order, words: currentTarget.value})} />
         <span class="dim" role="status">
-          {words.value === '' ? counted(rows.length, 'module') : `${found.length.toLocaleString('en')} of ${counted(rows.length, 'module')}`}
+          {words === '' ? counted(rows.length, 'module') : `${found.length.toLocaleString('en')} of ${counted(rows.length, 'module')}`}
         </span>
       </div>
       <div class="network-box">
@@ -54,9 +53,9 @@ export function NetworkPage(): JSX.Element {
           <thead>
             <tr>
               {COLUMNS.map(([name, label]) => (
-                <th key={name} scope="col" aria-sort={order.value === name ? (name === 'tree' ? 'ascending' : 'descending') : 'none'}>
-                  <button type="button" onClick={() => (order.value = name)}>
-                    {label} <span aria-hidden="true">{order.value === name ? '▾' : ''}</span>
+                <th key={name} scope="col" aria-sort={order === name ? (name === 'tree' ? 'ascending' : 'descending') : 'none'}>
+                  <button type="button" onClick={() => (choices.network.value = {by: name, words})}>
+                    {label} <span aria-hidden="true">{order === name ? '▾' : ''}</span>
                   </button>
                 </th>
               ))}
@@ -67,7 +66,7 @@ export function NetworkPage(): JSX.Element {
           </thead>
           <tbody>
             {found.slice(0, MOST_ROWS).map((row) => (
-              <Row key={row.number} row={row} isTree={order.value === 'tree'} isFolded={folded.value.has(row.module.name)} onFold={() => fold(row.module.name)} />
+              <Row key={row.number} row={row} isTree={order === 'tree'} isFolded={folded.value.has(row.module.name)} onFold={() => fold(row.module.name)} />
             ))}
           </tbody>
         </table>

@@ -24,8 +24,7 @@ import {completed, whole} from './store';
 const MOST_ROWS = 300;
 
 export function ModuleTable({model}: {model: Model}): JSX.Element {
-  const order = useSignal<Order>({by: 'module', isDescending: false});
-  const filter = useSignal('');
+  const order = choices.table.value;
   const all = whole.value;
   const steps = shown.data.value?.steps ?? [];
   const step = shown.step.value ?? 0;
@@ -40,8 +39,8 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
   }, [now, before]);
   if (all === null) return <p class="dim pad">Reading the run …</p>;
   const labels = new Map(all.statistics.map(({name, label}) => [name, label]));
-  const found = arranged(rows.value, order.value, filter.value);
-  const sort = (by: string): void => void (order.value = {by, isDescending: order.value.by === by ? !order.value.isDescending : by !== 'module'});
+  const found = arranged(rows.value, order, order.words);
+  const sort = (by: string): void => void (choices.table.value = {...order, by, isDescending: order.by === by ? !order.isDescending : by !== 'module'});
   const save = (): void => {
     const head = {statistics: all.available, chosen: all.statistic, since: other};
     download(new Blob([csvOf(found, head)], {type: 'text/csv;charset=utf-8'}), fileName([model.name.run, model.name.model, 'modules', `step ${step}`], 'csv'));
@@ -52,7 +51,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
       <div class="xray-table-bar">
         <label class="select">
           <span class="sr-only">Filter modules</span>
-          <input type="search" aria-label="Filter modules" placeholder="Filter modules" value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
+          <input type="search" aria-label="Filter modules" placeholder="Filter modules" value={order.words} onInput={(event) => (choices.table.value = {...order, words: event.currentTarget.value})} />
         </label>
         <label class="select" title="Change is of the chosen statistic">
           <span class="select-label">since step</span>
@@ -67,9 +66,9 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
         <table>
           <thead>
             <tr>
-              <Head name="module" label={`Module, at ${stepName(step)}`} order={order.value} onSort={sort} />
+              <Head name="module" label={`Module, at ${stepName(step)}`} order={order} onSort={sort} />
               {columns.map(([name, label]) => (
-                <Head key={name} name={name} label={label} order={order.value} onSort={sort} isChosen={name === all.statistic} />
+                <Head key={name} name={name} label={label} order={order} onSort={sort} isChosen={name === all.statistic} />
               ))}
             </tr>
           </thead>

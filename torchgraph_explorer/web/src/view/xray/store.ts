@@ -31,7 +31,7 @@ export const hasCells: ReadonlySignal<boolean> = computed(() => rows.value.lengt
 /** The part in sight, in finer columns; null where the whole picture tells as much. */
 const part: Signal<XrayAnswer | null> = signal(null);
 /** The stretch of time in sight; null for all. */
-export const domain: Signal<Domain | null> = signal(null);
+export const domain: Signal<Domain | null> = choices.xrayStretch;
 /** Names of folded modules. */
 export const folded: Signal<ReadonlySet<string>> = signal(new Set());
 
