@@ -1,3 +1,4 @@
+import {fileURLToPath} from 'node:url';
 import {defineConfig} from 'vitest/config';
 
 /** Where the `dev` server finds the API: a running `torchgraph serve`. */
@@ -10,6 +11,7 @@ const ALONE = ['failedOnce', 'leading', 'optimizerChoice', 'charts/animation', '
 
 export default defineConfig({
   base: './',
+  resolve: {alias: {'d3-transition': fileURLToPath(new URL('src/view/pane/stillTransition.ts', import.meta.url))}},
   oxc: {jsx: {runtime: 'automatic', importSource: 'preact'}},
   build: {
     outDir: 'dist',
