@@ -4,7 +4,7 @@ import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest';
 import type {Band, Finding, Findings, SameFindings} from '../src/api/types';
 import {limitsIn, withLimits} from '../src/charts/limits';
 import {bandIn, bandText} from '../src/findings/bands';
-import {countText, findingKey, placesText, placeText, textPieces, titleOf, whenText} from '../src/findings/names';
+import {countText, findingKey, placesText, placeText, textPieces, titleOf, whenText, withStepsApart} from '../src/findings/names';
 import {beginMarks} from '../src/findings/onTimeBar';
 import {badgeText, badgeWords, earlierOrigin, findingMarks, seriesOf, tensorOf} from '../src/findings/places';
 import {equalRoots, kindsText, rootsOf, worst} from '../src/findings/roots';
@@ -258,4 +258,11 @@ describe('what the rules say is asked for', () => {
     expect([tries, found.known.value?.version]).toEqual([3, 'b']);
     found.close();
   });
+});
+
+test.each([
+  ['At step 10000010, the inputs were finite; steps 1234 to 5 were not.', 'At step 10,000,010, the inputs were finite; steps 1,234 to 5 were not.'],
+  ['It has 12345 elements at step 999.', 'It has 12345 elements at step 999.'],
+])('the steps of %s have their thousands apart', (text, expected) => {
+  expect(withStepsApart(text)).toBe(expected);
 });

@@ -45,6 +45,11 @@ export function countText(count: number): string {
   return counted(count, 'finding');
 }
 
+/** A sentence of a rule, in which steps are written as elsewhere on the page: `at step 19,999`. */
+export function withStepsApart(text: string): string {
+  return text.replace(/\b(steps? )(\d{4,})\b/gi, (_, word: string, step: string) => word + wholeNumber(Number(step)));
+}
+
 /** Text with names in backquotes, cut into pieces: every second one is a name. */
 export function textPieces(text: string): string[] {
   const pieces = text.split('`');
