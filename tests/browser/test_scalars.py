@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -179,3 +180,13 @@ def test_an_exported_page_has_them_too(offline: Viewer, logdir: Path, scalars: s
     expect(offline.page.locator(".tip")).to_have_text(re.compile("step 25train/loss1000"))
     expect(offline.page.locator(".time-curve-line")).to_have_count(1)
     expect(offline.page.locator(".time-note")).to_have_count(1)
+
+
+def test_the_scalars_that_are_shown_are_saved_as_csv(shown: Viewer) -> None:
+    with shown.page.expect_download() as saved:
+        shown.page.get_by_role("button", name=re.compile(r"^Save \d scalars as CSV")).click()
+    rows = list(csv.DictReader(saved.value.path().read_text().splitlines()))
+    losses = {int(row["step"]): row for row in rows if row["name"] == "train/loss"}
+    assert float(losses[3]["value"]) == 1 / 4
+    assert losses[5]["value"] == "nan"
+    assert [row["step"] for row in rows if row["label"] == "eval"] == ["9", "19", "29", "39"]

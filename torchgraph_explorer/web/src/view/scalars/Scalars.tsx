@@ -9,13 +9,17 @@ import {useDerived} from '../../charts/derived';
 import {scalarGroups} from '../../charts/scalarGroups';
 import type {ScalarGroup} from '../../charts/scalarGroups';
 import type {Model} from '../../model/model';
+import type {ScalarData} from '../../model/scalars';
+import {counted} from '../../numberText';
 import {compared} from '../comparison/state';
+import {download, downloadHint, fileName} from '../controls/download';
 import {IconButton} from '../controls/Icon';
 import {Segments, Select} from '../controls/Select';
 import type {Option} from '../controls/Select';
 import {chooseTime, timeOptions, timesOf} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
+import {countOf, scalarsCsv} from './csv';
 import {Notes} from './Notes';
 import {ScalarChart} from './ScalarChart';
 import type {Ends} from './ScalarChart';
@@ -37,7 +41,7 @@ export function Scalars({model}: {model: Model}) {
   const isMany = names.length > MOST_OPEN;
   return (
     <section class="panel scalars" aria-label="Scalars">
-      <Header />
+      <Header model={model} data={data} />
       <div class="panel-body">
         {groups.map((group, i) => (
           <Group key={group.prefix} group={group} model={model} ends={ends} isOpenAtFirst={!isMany || i === 0} isFirst={i === 0} />
@@ -79,12 +83,18 @@ function includeAll(model: Model, include: (value: number) => void): void {
   }
 }
 
-function Header() {
+function Header({model, data}: {model: Model; data: ScalarData}) {
   const chart = shown.chart.value;
   const isWide = choices.scalars.value === true || choices.pins.value.length > 0;
   return (
     <header class="scalars-header">
       <h2>Scalars</h2>
+      <IconButton
+        icon="save"
+        label={[`Save ${counted(countOf(data), 'scalar')} as CSV: those that are shown`, downloadHint].filter(Boolean).join('. ')}
+        disabled={countOf(data) === 0}
+        onPress={() => download(new Blob([scalarsCsv(data)], {type: 'text/csv;charset=utf-8'}), fileName([model.name.run, model.name.model, 'scalars'], 'csv'))}
+      />
       {!isWide && <IconButton icon="fit" label="Show the scalars larger" onPress={() => (choices.scalars.value = true)} />}
       <IconButton icon="close" label="Put the scalars away" onPress={putAway} />
       <div class="scalars-options" role="toolbar" aria-label="Options of the scalars">
