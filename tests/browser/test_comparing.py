@@ -74,6 +74,10 @@ def test_names_of_runs_beside_a_panel_are_not_broken_at_each_hyphen(own_viewer: 
     expect(labels).to_have_text(list(names))
     tall = labels.evaluate_all("(all) => all.filter((one) => one.offsetHeight > 25).map((one) => one.textContent)")
     assert tall == []
+    places = (
+        column(own_viewer).locator(".runs-shown .run-chip").evaluate_all("(all) => all.map((one) => one.offsetLeft)")
+    )
+    assert len(set(places)) == 1
     short = column(own_viewer).locator(".runs-shown li").last
     assert short.evaluate("(item) => item.offsetHeight < 40")
 
