@@ -36,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
     model = DigitsNet()
     with torchgraph_explorer.watch(
-        model, backend="record", logdir=str(folder / "runs"), run="example", verbose=False
+        model, log_freq=50, backend="record", logdir=str(folder / "runs"), run="example", verbose=False
     ) as watcher:
         for step in range(51):
             train(model)

@@ -60,7 +60,7 @@ def test_the_columns_say_which_steps_they_stand_for_and_where_the_one_nan_is(
     expected = left + BAD_STEP / steps * (right - left)
     assert 1 <= len(marked) <= 3
     assert abs(marked[0] - expected) < 4
-    expect(strip).to_have_attribute("aria-label", re.compile(f"first at step {BAD_STEP}"))
+    expect(strip).to_have_attribute("aria-label", re.compile(f"first at step {BAD_STEP:,}"))
     pinned.point_at(strip, 14_000, of=steps)
     expect(pinned.tip).to_contain_text(re.compile(r"steps 1[34],\d{3}–1[34],\d{3}, merged"))
     press_the_mark(pinned, logdir, endless, steps)
@@ -87,7 +87,7 @@ def press_the_mark(viewer: Viewer, logdir: Path, endless: str, steps: int) -> No
 def test_a_strip_of_very_many_steps_takes_less_than_a_megabyte_and_is_not_asked_for_again(
     pinned: Viewer, steps: int
 ) -> None:
-    told = re.compile(f"{steps} steps, 0 to {steps - 1}")
+    told = re.compile(f"{steps:,} steps, 0 to {steps - 1:,}")
     expect(pinned.chart(OUTPUT)).to_have_attribute("aria-label", told, timeout=WAIT_MS)
     asked: list[str] = []
 

@@ -111,6 +111,8 @@ ON_IMPORT = "called when the package is imported"
 OF_KERAS = "tests/capture/test_keras_layers.py breaks it: no case is a model of Keras"
 
 NOT_CALLED = {
+    "capture.call_context._is_within_pipelines_search": "tests/capture/test_pipeline_stages.py calls it",
+    "capture.phases.Evaluation.pass_over": "called where passes in eval mode were updates",
     "capture.facts.directions.Directions._hook": "tests/findings/test_made_wrong.py: no case has enough samples",
     "capture.parameters.Parameters.settle": "tests/capture/test_updates_within.py: no case updates within forward",
     "capture.resumed_steps._replaces": "tests/capture/test_resumed_steps.py calls it: no case replaces an optimizer",

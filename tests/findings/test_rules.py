@@ -345,7 +345,8 @@ def test_minus_infinity_that_masks_is_not_told(tmp_path: Path) -> None:
 
 
 def test_what_follows_is_folded_below_its_cause(tmp_path: Path) -> None:
-    large = together(*(put(name, "param", "weight", "update_ratio", value=lambda _: [0.5]) for name in LAYERS))
+    moved = (put(name, "param", "weight", "value", value=lambda step: NORMAL * (1 + step / 2)) for name in LAYERS)
+    large = together(*moved, *(put(name, "param", "weight", "update_ratio", value=lambda _: [0.5]) for name in LAYERS))
     dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=3)
     nan = put("fc3", "output", "output", "value", value=lambda _: NAN, since=6)
     model = recorded(tmp_path, perceptron(), steps(together(large, dead, nan)))

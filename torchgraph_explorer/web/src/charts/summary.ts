@@ -1,7 +1,7 @@
 /** What a strip shows, in words. */
 
 import type {SeriesHistory} from '../api/types';
-import {formatNumber, stepName} from '../numberText';
+import {counted, formatNumber, stepName, wholeNumber} from '../numberText';
 import {nonfinite} from '../statistics';
 import {fullExtent} from './extent';
 import {entryOf, mergedText, nonfiniteOf, rowOfEntry} from '../history';
@@ -12,8 +12,8 @@ export function summaryOf(name: string, history: SeriesHistory, steps: ArrayLike
   const entries = known.length;
   if (entries === 0) return `${name}: nothing recorded.`;
   const count = history.merged.subarray(0, entries).reduce((sum, frames) => sum + frames, 0);
-  const [first, last] = [steps[known[0]!], steps[Math.min(history.last[entries - 1]!, steps.length - 1)]];
-  const when = count === 1 ? `one step, ${first}` : `${count} steps, ${first} to ${last}`;
+  const [first, last] = [steps[known[0]!]!, steps[Math.min(history.last[entries - 1]!, steps.length - 1)]!];
+  const when = count === 1 ? `one step, ${wholeNumber(first)}` : `${counted(count, 'step')}, ${wholeNumber(first)} to ${wholeNumber(last)}`;
   const extent = fullExtent(history);
   const values = extent ? `values from ${formatNumber(extent.low)} to ${formatNumber(extent.high)}` : 'no finite value';
   return `${name}: ${when}; ${values}${trouble(history, steps)}.`;
