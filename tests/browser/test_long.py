@@ -69,10 +69,10 @@ def test_the_columns_say_which_steps_they_stand_for_and_where_the_one_nan_is(
 def press_the_mark(viewer: Viewer, logdir: Path, endless: str, steps: int) -> None:
     """The very step is chosen, and its numbers are those of the record."""
     viewer.point_at(viewer.chart(OUTPUT), BAD_STEP, of=steps)
-    expect(viewer.tip).to_contain_text(f"first at step{BAD_STEP}")
+    expect(viewer.tip).to_contain_text(f"first at step{BAD_STEP:,}")
     viewer.page.mouse.down()
     viewer.page.mouse.up()
-    expect(viewer.readout).to_contain_text(f"step {BAD_STEP}")
+    expect(viewer.readout).to_contain_text(f"step {BAD_STEP:,}")
     expect(viewer.page.locator("figure .facts-none")).to_have_count(0, timeout=WAIT_MS)  # the step alone has come
     history = open_run(logdir / endless).model().history(0, BAD_STEP, BAD_STEP + 1)
     expected = {"NaN": 3, "std": pytest.approx(float(history.column("std")[0]), rel=0.01)}

@@ -1,6 +1,6 @@
 /** What the pointer on a strip tells: the step, the bin, and the statistics there. */
 
-import {formatCount, formatNumber} from '../numberText';
+import {formatCount, formatNumber, wholeNumber} from '../numberText';
 import {measureNamed, type Row} from '../statistics';
 import {QUANTILES, quantiles} from '../histogram/histogram';
 import {aboutCount, axisNumber} from './format';
@@ -31,7 +31,7 @@ export function tipFacts(scene: Scene, frame: number, row: number | null, steps:
   const trouble = troubleOf(statistics);
   if (statistics.count === 0) return [['', 'no elements']];
   if (isLost(history, entry)) return [['', lostText(statistics)], ...(trouble.length > 1 ? trouble : [])];
-  const first: Fact[] = trouble.length > 0 && isMerged(history, entry) ? [['first at step', String(steps[history.bad[entry]!])]] : [];
+  const first: Fact[] = trouble.length > 0 && isMerged(history, entry) ? [['first at step', wholeNumber(steps[history.bad[entry]!] ?? 0)]] : [];
   return [...about, ['mean', formatNumber(statistics.mean)], ['std', formatNumber(statistics.std)], ...trouble, ...first];
 }
 
