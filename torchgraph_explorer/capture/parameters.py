@@ -44,6 +44,7 @@ class Parameters:
         self._before: dict[Tensor, Tensor] = {}
         self._settled: set[int] = set()
         self._keys: dict[int, tuple[ParameterKey, ...]] = {}
+        self._count = self._with_gradient = 0
 
     def measure_values(self, name: str) -> None:
         """Measure those of module `name` as they are now, the first time that this is called for it.
@@ -71,9 +72,11 @@ class Parameters:
 
     def measure_gradients(self) -> None:
         """Measure the gradients as the backward pass left them, but for those that an update was made with."""
+        before = len(self._rows.rows)
         if self._settled or not self._measure_gradients_in_c():
             for name, module in self._modules.items():
                 self._measure_module(name, module)
+        self._with_gradient += len(self._rows.rows) - before
 
     def _measure_gradients_in_c(self) -> bool:
         """Measure the gradients of all parameters in C; returns whether that was done."""
@@ -119,7 +122,8 @@ class Parameters:
 
         Something has set them since, such as the aggregation of several tasks' gradients in TorchJD.
         """
-        if "params_grad" not in self._rows.kinds:
+        self._known_keys()
+        if "params_grad" not in self._rows.kinds or self._with_gradient >= self._count:
             return
         rows = self._rows.rows
         named = ((series_key(name, None, "param", path, "grad"), each) for (name, path), each in self.named(moved))
@@ -184,15 +188,21 @@ class Parameters:
 
         An optimizer of one parameter is as quick as one of all.
         """
+        keys = self._known_keys()
+        for each in moved:
+            for key in keys.get(id(each), ()):
+                yield key, each
+
+    def _known_keys(self) -> dict[int, tuple[ParameterKey, ...]]:
+        """The names of each parameter, by its id."""
         keys = self._keys
         if not keys:
             for name, module in self._modules.items():
                 for path, parameter in _own(module):
                     known, only = keys.get(id(parameter)), _only_key(name, path)
                     keys[id(parameter)] = only if known is None else unvisited((*known, *only))
-        for each in moved:
-            for key in keys.get(id(each), ()):
-                yield key, each
+                    self._count += 1
+        return keys
 
 
 def _has_unusual(module: nn.Module) -> bool:
