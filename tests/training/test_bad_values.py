@@ -20,6 +20,34 @@ from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin
 from torchgraph_explorer.training import pipeline
 
 
+@pytest.mark.usefixtures("_looks_at_every_step")
+def test_what_is_not_finite_before_a_training_ends_is_noted(tmp_path: Path) -> None:
+    """As where the loop raises when it sees NaN, so that no later step is recorded."""
+    model = Sometimes(lambda out: out * math.nan)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+    def train() -> None:
+        with watch(model, log_freq=10, backend="record", logdir=tmp_path, run="run", verbose=False):
+            for _ in range(15):
+                optimizer.zero_grad()
+                loss = model(torch.randn(3, 2)).square().mean()
+                if not loss.isfinite():
+                    raise ArithmeticError
+                loss.backward()
+                optimizer.step()
+
+    with (
+        pytest.raises(ArithmeticError),
+        pytest.warns(TorchgraphWarning, match="the model's output had NaN .* at step 4"),
+    ):
+        train()
+    found = open_run(tmp_path / "run").model()
+    assert found.steps.tolist() == [0]
+    assert found.finished is not None
+    [note] = found.finished.notes
+    assert "at step 4, which was not recorded" in note
+
+
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [

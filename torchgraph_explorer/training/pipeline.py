@@ -40,6 +40,9 @@ from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.told import Told
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
+SEEN = {"output": "the model's output", "gradient": "a gradient"}
+"""What is looked at in steps that are not recorded, as `NotFinite.what` and in a sentence."""
+
 
 class Pipeline:
     """Records the passes of one model in one phase.
@@ -134,6 +137,7 @@ class Pipeline:
             self._stop_idle_timer,
             self._note_only_step,
             self.tracker.close,
+            self._note_last_bad_value,
             lambda: self._note_nothing(why_nothing),
             lambda: self._writer.end(self._phase.step),
         )
@@ -444,6 +448,18 @@ class Pipeline:
         self._note_first_step()
         if self._log.first_step is None:
             self._log.first_step = self.tracker.step
+
+    def _note_last_bad_value(self) -> None:
+        """At the end: say what was not finite since the last recorded step. No later step has a place for it.
+
+        Scalars are recorded at all steps.
+        """
+        found = self._bad_values.take()
+        if found is not None and found.what in SEEN:
+            self.note(
+                f"{SEEN[found.what]} had NaN or infinite elements at step {found.step}, which was not recorded, and no "
+                f"later step was: the training ended. Record every step (log_freq=1) to see in which module they began."
+            )
 
     def _clock(self, step: int) -> float | None:
         if self._settings.time_log is None:
