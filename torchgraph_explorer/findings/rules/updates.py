@@ -63,6 +63,9 @@ that stay the same."""
 LEAST_STEPS = 30
 """Fewest steps from the first to the last recorded one of a run whose weights are said to stay the same."""
 
+MOST_PERCENT = 10.0
+"""Update over weights from which on a sentence gives no percentage."""
+
 KNOWN_SHARE = 0.5
 """Least share of the training that `LARGE_SHARE` is of, where updates are known of a smaller part of it."""
 
@@ -266,9 +269,10 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         if follows is None:
             return
     usual, most = float(np.median(ratios[rows])), rows[np.argmax(ratios[rows])]
+    median = f"{usual:.1%}" if usual < MOST_PERCENT else f"{usual:.3g} times the weights"
     text = (
         f"{len(large)} of {len(rows)} recorded updates change the weights by more than {LARGE_RATIO:.0%}; "
-        f"the median is {usual:.1%}. About 0.1% is usual."
+        f"the median is {median}. About 0.1% is usual."
     )
     if is_replaced:
         text = f"The update of step {evidence.steps[most]} is {ratios[most]:.3g} times as large as the weights. {text}"
