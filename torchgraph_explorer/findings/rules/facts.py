@@ -71,6 +71,17 @@ def numbers_of(evidence: Evidence, kind: OperationKind) -> list[tuple[int, tuple
     return [(row, one.numbers) for row, one in operations(evidence, kind)]
 
 
+def numbers_by_place(
+    evidence: Evidence, *kinds: OperationKind
+) -> dict[tuple[OperationKind, str], list[tuple[int, tuple[float, ...]]]]:
+    """What `numbers_of` gives for each of these kinds, apart for each `module` of the operations."""
+    found: dict[tuple[OperationKind, str], list[tuple[int, tuple[float, ...]]]] = {}
+    for kind in kinds:
+        for row, one in operations(evidence, kind):
+            found.setdefault((kind, one.module), []).append((row, one.numbers))
+    return found
+
+
 class ClassWeights(NamedTuple):
     """The `numbers` of an `Operation` of the kind `weights`: how a cross entropy weighs its classes, at one step.
 

@@ -14,12 +14,12 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules import units
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
-from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, numbers_by_place, rows_with
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.participation import begins_to_change
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, mostly_held, named, quoted
 from torchgraph_explorer.findings.rules.twins import twins_attract
-from torchgraph_explorer.schema import EqualRows, OperationKind, Units
+from torchgraph_explorer.schema import EqualRows, Units
 
 DEAD_SHARE = 0.6
 """Least share of the units of a layer that are zero for all samples of several steps, to be reported."""
@@ -167,12 +167,7 @@ def collapse(evidence: Evidence) -> Iterator[Finding]:
 
 def _directions_collapse(evidence: Evidence) -> Iterator[Finding]:
     """Report vectors that all point the same way, where the loss depends on nothing but where they point."""
-    seen: dict[tuple[OperationKind, str], list[tuple[int, tuple[float, ...]]]] = {}
-    kinds: tuple[OperationKind, ...] = ("direction", "part")
-    for kind in kinds:
-        for row, one in operations(evidence, kind):
-            seen.setdefault((kind, one.module), []).append((row, one.numbers))
-    for (kind, name), measured in seen.items():
+    for (kind, name), measured in numbers_by_place(evidence, "direction", "part").items():
         rows = np.array([row for row, _ in measured])
         along, apart = np.array([numbers for _, numbers in measured]).T
         kept = mostly_held(apart < ALIKE, share=HELD, breaks=BREAKS)

@@ -11,8 +11,8 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import operations
-from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named
+from torchgraph_explorer.findings.rules.facts import numbers_by_place
+from torchgraph_explorer.findings.rules.rule import finding, held, named
 
 EQUAL = 1e-5
 """Largest relative difference, which is rounding, between the statistics of the lengths of both gradients."""
@@ -33,7 +33,10 @@ def twins_attract(evidence: Evidence) -> Iterator[Finding]:
 
     Pairs with labels, of which some repel each other, also have such a loss, but their vectors do not come together.
     """
-    for name, rows, apart in _directions(evidence):
+    for (kind, place), measured in numbers_by_place(evidence, "direction", "part").items():
+        name = "" if kind == "direction" else place  # that of an output is its path
+        rows = np.array([row for row, _ in measured], np.intp)
+        apart = np.array([distance for _, (_, distance) in measured])
         kept = held(apart <= min(TOGETHER, CAME * float(apart[0])), evidence.steps[rows], share=HELD)
         if kept is None or len(rows) < LEAST_STEPS or not _are_twins(evidence, name):
             continue
@@ -54,20 +57,6 @@ def twins_attract(evidence: Evidence) -> Iterator[Finding]:
         return
 
 
-def _directions(evidence: Evidence) -> Iterator[tuple[str, Rows, np.ndarray[tuple[int], np.dtype[np.float64]]]]:
-    """The model, or a part of it, that gives vectors; the rows at which they were measured, and how far they are apart.
-
-    Of several outputs, it is the first.
-    """
-    for kind in ("direction", "part"):
-        seen: dict[str, list[tuple[int, float]]] = {}
-        for row, one in operations(evidence, kind):
-            seen.setdefault(one.module, []).append((row, one.numbers[1]))
-        for name, measured in seen.items():
-            rows = np.array([row for row, _ in measured], np.intp)
-            yield "" if kind == "direction" else name, rows, np.array([apart for _, apart in measured])
-
-
 def _are_twins(evidence: Evidence, module: str) -> bool:
     """Whether the gradients at two outputs of the module, or of two calls of it, are equally long at all samples."""
     columns = [
@@ -75,7 +64,7 @@ def _are_twins(evidence: Evidence, module: str) -> bool:
         for number, one in enumerate(evidence.series)
         if one.module == module and one.role == "output" and one.kind == "grad_norm"
     ]
-    if len(columns) != len(("one", "the other")):
+    if len(columns) != 2:
         return False
     there = np.flatnonzero(evidence.is_there[:, columns].all(axis=1))
     lengths = evidence.matrix("max")[there][:, columns]

@@ -27,7 +27,7 @@ const THOUSANDS: readonly (readonly [number, string])[] = [
 
 /** A count of things: `1 step`, `5,000 steps`. */
 export function counted(count: number, one: string, several = `${one}s`): string {
-  return `${count.toLocaleString('en')} ${count === 1 ? one : several}`;
+  return `${wholeNumber(count)} ${count === 1 ? one : several}`;
 }
 
 /** A whole number with its thousands apart: `19,999`. */
