@@ -410,3 +410,20 @@ def test_twins_that_only_attract_are_told(compare: Any, *, expected: bool, is_wi
 
     found = told(tmp_path, Twins(), step, steps=300)
     assert (("collapse", "warning") in found) == expected
+
+
+def test_the_first_update_of_a_loop_that_updates_by_hand_is_not_told_alone(tmp_path: Path) -> None:
+    """No later one is known, as only the first two recorded steps follow each other."""
+    model = nn.Linear(4, 1)
+    nn.init.constant_(model.weight, 0.05)
+    with watch(model, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(320):
+            powers = torch.randn(32, 1) ** torch.arange(1, 5)
+            F.smooth_l1_loss(model(powers), powers @ torch.tensor([[8.0], [-2], [-4], [-3]]) - 5).backward()
+            for one in model.parameters():
+                assert one.grad is not None
+                one.data.add_(-0.1 * one.grad)
+            model.zero_grad()
+    found = open_run(str(tmp_path / "run")).model()
+    assert found.steps[:3].tolist() == [0, 1, 10]
+    assert found.findings() == ()

@@ -253,6 +253,8 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         return
     ratios = _ratios(evidence, of_first_norm=True)
     rows = np.flatnonzero(np.isfinite(ratios))
+    if len(rows) < LEAST_ROWS and not evidence.ends_bad:  # as of a loop that updates by hand: of steps 0 and 1 alone
+        return
     large = rows[ratios[rows] > LARGE_RATIO]
     settles = _settles(evidence, rows, large)
     is_early = evidence.steps[-1] - evidence.steps[0] < LEAST_UPDATES and not evidence.ends_bad
