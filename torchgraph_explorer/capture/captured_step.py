@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -391,10 +390,13 @@ class CapturedStep:
         self._finish(self.forward.give_up)
 
     def _finish(self, finish_forward: Callable[[], None]) -> None:
-        with ExitStack() as parts:
-            parts.callback(self.state.on, Event.LOSE)  # unless it was handed over
-            parts.callback(self._gradients.hooks.remove)
-            parts.callback(finish_forward)
+        try:
+            finish_forward()
+        finally:
+            try:
+                self._gradients.hooks.remove()
+            finally:
+                self.state.on(Event.LOSE)  # unless it was handed over
 
     def _drop(self, name: str, fault: Exception) -> None:
         self.forward.drop(name, fault)

@@ -151,16 +151,22 @@ class CurrentStep:
 
     def _release(self, ended: CapturedStep) -> None:
         """Measure what is complete only now, and remove the step's hooks. Each is done, also if another fails."""
-        with ExitStack() as parts:
-            parts.callback(self._take_down, ended)
-            parts.callback(ended.hand_over)
-            parts.callback(ended.conclude)
+        try:
+            ended.conclude()
+        finally:
+            try:
+                ended.hand_over()
+            finally:
+                self._take_down(ended)
 
     def _take_down(self, ended: CapturedStep) -> None:
-        with ExitStack() as parts:
-            parts.callback(process_state.attach_targets.leave, ended)
-            parts.callback(ended.finish)
-            parts.callback(self._stay_eager, ended)
+        try:
+            self._stay_eager(ended)
+        finally:
+            try:
+                ended.finish()
+            finally:
+                process_state.attach_targets.leave(ended)
 
     def _stay_eager(self, ended: CapturedStep) -> None:
         """If the step ends within its forward pass, keep the eager stance until that pass is over.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -238,10 +237,11 @@ class ForwardRecorder:
             hooks.put_on(self, modules, model=called, quickly=quickly)
 
     def _finish(self, leave: Callable[[], None]) -> None:
-        with ExitStack() as parts:
-            parts.callback(self.remove_hooks)
-            parts.callback(leave)
-            self.calls.open.clear()
+        self.calls.open.clear()
+        try:
+            leave()
+        finally:
+            self.remove_hooks()
 
     def _begin_pass(self, name: str, frame: Any) -> bool:
         """Module `name` is called while no call is open; returns whether the pass is recorded."""

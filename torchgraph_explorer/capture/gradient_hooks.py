@@ -311,6 +311,8 @@ class GradientHooks:
 
     def _read_sums(self, waiting_hooks: list[tuple[int, GradientHook]]) -> None:
         """Read sums."""
+        if not waiting_hooks:
+            return
         with NoDispatch():
             for waiting in waiting_hooks:
                 self.read(waiting[1].keys, self._pending.pop(waiting).total)

@@ -18,6 +18,8 @@ ModulesByName: TypeAlias = "dict[str, nn.Module]"
 
 def modules_by_name(model: nn.Module) -> ModulesByName:
     """The modules of `named_modules()`, and those that it leaves out: equal to others, or layers that Keras lists."""
+    if not model._modules and KERAS not in sys.modules:
+        return {"": model}
     found: ModulesByName = {}
     _add_modules(model, "", found, set())
     return _with_layers(model, found) if KERAS in sys.modules and any(map(is_layer, found.values())) else found

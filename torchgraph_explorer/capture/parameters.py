@@ -66,6 +66,8 @@ class Parameters:
 
     def measure_remaining(self) -> None:
         """Measure those not measured yet: not every module that has parameters is called."""
+        if not self.unmeasured:
+            return
         with NoDispatch():
             for name in list(self.unmeasured):
                 self.measure_values(name)
@@ -152,6 +154,8 @@ class Parameters:
     def after_update(self) -> None:
         """The optimizer has moved them: measure how far."""
         before, self._before = self._before, {}
+        if not before:
+            return
         with NoDispatch():
             sizes = dict(zip(before, _numbers([torch.linalg.vector_norm(old) for old in before.values()]), strict=True))
             for key, parameter in self.named([*before]):

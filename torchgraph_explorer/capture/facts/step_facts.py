@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,11 @@ MOST_GROUPS = 64
 
 FIRST_DETAILED, EVERY_DETAILED = 16, 4
 """What takes long is measured in so many first logged steps, and in every so many later ones."""
+
+_NamelessGroup: TypeAlias = "Callable[..., ParameterGroup]"
+"""Makes a group of parameters, given `optimizer`: the name of an optimizer is known after its update."""
+
+_NO_MODEL = nn.Module()
 
 _DECOUPLED = frozenset({"AdamW", "Lion", "Muon", "Adafactor"})
 """Classes of optimizers that apply weight decay to the weights, although their groups do not say so."""
@@ -78,8 +83,11 @@ class StepFactsRecorder:
         self._standardised: Standardised | None = None
         self.fault: Exception | None = None
         self._model, self._modules, self._optimizers, self._measure = model, modules, optimizers, measure
-        self._facts = TrainingFacts()
-        self._groups: dict[int, list[ParameterGroup]] = {}
+        self._is_training = True
+        self._other_mode: tuple[str, ...] = ()
+        self._batch_size: int | None = None
+        self._groups: dict[int, list[_NamelessGroup]] = {}
+        self._moved: list[ParameterGroup] = []
         self._scale: Row | None = None
         self._scaler: Any = None
         self._is_scaled = self._is_stepped = False
@@ -112,7 +120,7 @@ class StepFactsRecorder:
         self._late = LateChanges(self._measure)
         mode = self._model.training
         others = few(name for name, module in self._modules.items() if module.training != mode)
-        self._facts = replace(self._facts, is_training=mode, other_mode=others)
+        self._is_training, self._other_mode = mode, others
         if self._is_detailed:
             classes = {name: type(module).__name__ for name, module in self._modules.items()}
             self._units = UnitRows(self._measure, self._windows, classes)
@@ -123,7 +131,7 @@ class StepFactsRecorder:
             )
         if self._number < STEPS_COMPARED:
             self._weights = WeightRows(self._measure, self._parameters)
-            self._standardised = Standardised(self._measure, self._modules)
+            self._standardised = Standardised(self._measure, self._modules, self._windows)
 
     @property
     def looked_at(self) -> tuple[set[str], set[str]]:
@@ -248,16 +256,17 @@ class StepFactsRecorder:
         self._cleared.forget()
         self._do(lambda: self._participation.before_update_of_others(self._parameters, optimizer, self._model))
 
-    def _groups_of(self, optimizer: Optimizer) -> list[ParameterGroup]:
-        return [self._group(one) for one in optimizer.param_groups[:MOST_GROUPS]]
+    def _groups_of(self, optimizer: Optimizer) -> list[_NamelessGroup]:
+        is_decoupled = type(optimizer).__name__ in _DECOUPLED
+        return [self._group(one, is_decoupled=is_decoupled) for one in optimizer.param_groups[:MOST_GROUPS]]
 
-    def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
+    def _group(self, group: Mapping[str, Any], *, is_decoupled: bool) -> _NamelessGroup:
         names = (self._parameters[id(one)][0] for one in group["params"] if id(one) in self._parameters)
-        return ParameterGroup(
-            optimizer="",
+        return partial(
+            ParameterGroup,
             learning_rate=_on_host(group.get("lr")),
             weight_decay=_on_host(group.get("weight_decay")),
-            is_decoupled=bool(group.get("decoupled_weight_decay")),
+            is_decoupled=is_decoupled or bool(group.get("decoupled_weight_decay")),
             parameters=few(names),
             betas=_betas(group.get("betas")),
         )
@@ -270,17 +279,15 @@ class StepFactsRecorder:
         for optimizer, name in named:
             self._leftover.after_update(self._parameters, optimizer)
             self._optimizers.held_gradient.hold(optimizer)
-            is_decoupled = type(optimizer).__name__ in _DECOUPLED
             groups = self._groups.pop(id(optimizer), None)
             if groups is None and sum(map(len, self._groups.values())) < MOST_GROUPS:
                 groups = self._groups_of(optimizer)  # its step began before that of the model: it calls a closure
-            made = [replace(one, optimizer=name, is_decoupled=one.is_decoupled or is_decoupled) for one in groups or ()]
-            self._facts = replace(self._facts, groups=(*self._facts.groups, *made))
+            self._moved += [group(optimizer=name) for group in groups or ()]
 
     def conclude(self, calls: Sequence[Call]) -> PendingFacts | None:
         """The step is over, and had these calls. Returns what was found out; None after a fault. Releases the model."""
         self._do(lambda: self._conclude(calls))
-        self._model, self._modules, self._parameters = nn.Module(), {}, {}
+        self._model, self._modules, self._parameters = _NO_MODEL, {}, {}
         return self._pending() if self.fault is None else None
 
     def _conclude(self, calls: Sequence[Call]) -> None:
@@ -291,24 +298,30 @@ class StepFactsRecorder:
         if self._directions is not None:
             self._directions.close()
             self._windows.returns_numbers = bool(self._directions.is_of_numbers)
+        if self._standardised is not None:
+            self._standardised.forget()
         self._operations = self.operations.found(calls)
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
-        batch = next((shape[0] for shape in shapes if shape), None)
-        self._facts = replace(self._facts, batch_size=batch, skipped=self._optimizers.skipped_updates)
+        self._batch_size = next((shape[0] for shape in shapes if shape), None)
 
     def _pending(self) -> PendingFacts:
         participation, leftover, norms, late = self._participation, self._leftover, self._norms, self._late
-        facts, scale, units, weights = self._facts, self._scale, self._units, self._weights
+        scale, units, weights = self._scale, self._units, self._weights
         answers, seen, cleared = self._answers, self._operations, self._cleared.found()
         directions, standardised = self._directions, self._standardised
-        is_scaled = self._is_scaled
+        mode, others, batch, groups = self._is_training, self._other_mode, self._batch_size, tuple(self._moved)
+        is_scaled, skipped = self._is_scaled, self._optimizers.skipped_updates
         is_known = scale is not None or not is_scaled
 
         def resolve(statistics: npt.NDArray[np.float32]) -> TrainingFacts:
             factor = scale(statistics, "mean") if scale is not None else None
             before = norms.before(statistics, "l2_norm") / (factor or 1.0) if norms.before and is_known else None
-            return replace(
-                facts,
+            return TrainingFacts(
+                is_training=mode,
+                other_mode=others,
+                groups=groups,
+                batch_size=batch,
+                skipped=skipped,
                 leftover=leftover.names(statistics),
                 without_optimizer=participation.without_optimizer,
                 frozen_in_optimizer=participation.frozen_in_optimizer,

@@ -16,6 +16,9 @@ from torchgraph_explorer.capture.facts.policies import weighed_logarithms
 FAR = 1e9
 """A distance that stands for one that is not known."""
 
+LEAST_COMPARED, MOST_COMPARED = 8, 1 << 13
+"""Samples of an output of very many elements that are compared with a loss, and elements of a smaller one."""
+
 MOST_FOCUS = 5
 """Largest exponent of a focal loss that is tried, from 0 on, which is a cross entropy."""
 
@@ -27,6 +30,8 @@ def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
         values: The model's output, `[samples, ...]`.
         gradient: The gradient of the loss at it, of the same shape.
     """
+    samples = max(LEAST_COMPARED, MOST_COMPARED * len(values) // max(values.numel(), 1))
+    values, gradient = values[:samples], gradient[:samples]
     some = torch.full((), FAR, device=values.device)
     if values.dim() > 1:
         some = torch.minimum(some, _off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
@@ -52,21 +57,20 @@ def _off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     Returns that distance for the exponent up to `MOST_FOCUS` that fits best, that exponent, and how many elements have
     the more frequent label. The label is 1 where the gradient is below zero.
     """
-    is_one, is_zero = gradient < 0, gradient > 0
+    is_one, is_zero = (gradient < 0).flatten(), (gradient > 0).flatten()
+    logits, sizes = logits.flatten(), gradient.abs().flatten()
     wrong = torch.where(is_one, -logits, logits).sigmoid()  # the probability of the other label
-    offs = []
-    for focus in range(MOST_FOCUS + 1):
-        expected = wrong ** (focus + 1) - focus * (1 - wrong) * wrong**focus * torch.log1p(-wrong)
-        ratio = gradient.abs() / expected.clamp(min=TINY)
-        offs.append(torch.maximum(_spread(ratio, is_one), _spread(ratio, is_zero)))
-    best = torch.stack(offs).min(0)
+    focus = torch.arange(MOST_FOCUS + 1, device=logits.device)[:, None]
+    expected = wrong**focus * (wrong - focus * ((1 - wrong) * torch.log1p(-wrong)))
+    ratio = sizes / expected.clamp(min=TINY)
+    best = torch.maximum(_spread(ratio, is_one), _spread(ratio, is_zero)).min(0)
     return [best.values, best.indices, torch.maximum(is_one.sum(), is_zero.sum())]
 
 
 def _spread(values: Tensor, among: Tensor) -> Tensor:
-    """The largest less the smallest of the values set in `among`, over the largest; 0 if none is."""
-    largest = torch.where(among, values, -torch.inf).max()
-    smallest = torch.where(among, values, torch.inf).min()
+    """The largest less the smallest of each row's values set in `among`, over the largest; 0 if none is."""
+    largest = torch.where(among, values, -torch.inf).amax(-1)
+    smallest = torch.where(among, values, torch.inf).amin(-1)
     return torch.where(among.any(), (largest - smallest) / largest.clamp(min=TINY), 0.0)
 
 

@@ -65,11 +65,14 @@ class UnitWindows:
 
     Attributes:
         returns_numbers: The model returns nothing but numbers; None if no step was looked at.
+        standardised: Modules, with `input` or `output`, whose features may be standardised over the samples, by the
+            first step; None if that is not known.
     """
 
     def __init__(self) -> None:
         """No step was looked at."""
         self.returns_numbers: bool | None = None
+        self.standardised: set[tuple[str, str]] | None = None
         self._peaks: dict[tuple[str, int], _Peaks] = {}
 
     def add(self, place: tuple[str, int], peaks: Tensor) -> _Peaks:
