@@ -1,4 +1,4 @@
-"""Features between modules are compared with numpy, each once, and in later steps only where that may tell something."""
+"""Features between modules are compared with numpy, each once, and in later steps only where it may tell something."""
 
 from __future__ import annotations
 
