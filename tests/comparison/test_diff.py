@@ -41,6 +41,29 @@ def test_it_says_what_differs(runs: list[str], capsys: pytest.CaptureFixture[str
     )
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        pytest.param(
+            range(0, 60, 20), "Compared 3 steps that both runs logged, from 0 to 40.\n", id="each of the shorter one"
+        ),
+        pytest.param(
+            range(0, 70, 7),
+            "Compared the one step that both runs logged, 0. Run a logged 6 steps, run b 10: with the same log_freq, "
+            "more of them can be compared.\n",
+            id="few of them",
+        ),
+    ],
+)
+def test_it_says_where_few_steps_can_be_compared(
+    second: range, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(tmp_path / "a", STEPS)
+    recorded(tmp_path / "b", list(second))
+    main(["diff", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert expected in capsys.readouterr().out
+
+
 def test_it_prints_json_with_the_same(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *runs, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -76,7 +76,9 @@ def _aligned(found: Comparison) -> str:
     count = len(found.steps)
     match found.alignment:
         case "exact":
-            return f"Compared {count} steps that both runs logged, from {_span(found)}."
+            if count == 1:
+                return f"Compared the one step that both runs logged, {found.steps[0, 0]}.{_few_in_common(found)}"
+            return f"Compared {count} steps that both runs logged, from {_span(found)}.{_few_in_common(found)}"
         case "nearest":
             return (
                 f"No step was logged by both runs. Compared {count} steps of the run with fewer steps with the nearest "
@@ -84,6 +86,14 @@ def _aligned(found: Comparison) -> str:
             )
         case _:
             return "Nothing was compared: a run has no steps."
+
+
+def _few_in_common(found: Comparison) -> str:
+    """What to do where most logged steps of the shorter run have no counterpart; empty where they have."""
+    logged = len(found.a), len(found.b)
+    if len(found.steps) >= min(logged) / 2:
+        return ""
+    return f" Run a logged {logged[0]} steps, run b {logged[1]}: with the same log_freq, more of them can be compared."
 
 
 def _span(found: Comparison) -> str:

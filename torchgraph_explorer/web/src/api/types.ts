@@ -493,7 +493,8 @@ export interface SeriesDifference {
 export interface ComparisonAnswer {
   /** `exact`: steps that both logged were compared. */
   alignment: 'exact' | 'nearest' | 'none';
-  steps: {compared: number};
+  /** How many steps were compared, and how many each run has. */
+  steps: {compared: number; recorded: [number, number]};
   first_divergence: Divergence | null;
   first_beyond_rounding: Divergence | null;
   /** Those that differ most first. */

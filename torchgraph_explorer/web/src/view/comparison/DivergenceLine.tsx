@@ -3,7 +3,7 @@
 import './comparison.css';
 
 import type {JSX} from 'preact';
-import {stepName} from '../../numberText';
+import {counted, stepName, wholeNumber} from '../../numberText';
 import type {ComparisonAnswer, Divergence} from '../../api/types';
 import {RunChip} from './RunChip';
 import {comparison, goToSeries} from './divergence';
@@ -27,6 +27,11 @@ export function DivergenceLine(): JSX.Element | null {
   );
 }
 
+/** How many steps each run has, where most of the shorter one were not compared. */
+function ofAll({compared, recorded}: ComparisonAnswer['steps']): string {
+  return compared < Math.min(...recorded) / 2 ? `, of ${recorded.map((one) => wholeNumber(one)).join(' and ')}` : '';
+}
+
 function goTo(found: Divergence): void {
   goToSeries(found, found.step);
 }
@@ -34,6 +39,6 @@ function goTo(found: Divergence): void {
 function textOf({alignment, first_divergence: first, first_beyond_rounding: beyond, steps}: ComparisonAnswer): string {
   if (first !== null && beyond === null) return `${first.text} It is within rounding.`;
   if (first !== null) return first.text;
-  if (alignment === 'exact') return `No difference at the ${steps.compared.toLocaleString('en')} steps that both logged.`;
+  if (alignment === 'exact') return `No difference at the ${counted(steps.compared, 'step')} that both logged${ofAll(steps)}.`;
   return 'The runs have no logged step in common, so where they part is not known.';
 }
