@@ -29,10 +29,13 @@ def is_no_step() -> bool:
     return (
         torch._C._current_graph_task_id() != -1
         or torch._C._get_tracing_state() is not None
-        or torch._C._get_dispatch_mode(ModeKey.PROXY) is not None
-        or torch._C._get_dispatch_mode(ModeKey.FUNCTIONAL) is not None
+        or (torch._C._len_torch_dispatch_stack() > 0 and _is_traced())
         or (PIPELINE in sys.modules and _is_within_pipelines_search())
     )
+
+
+def _is_traced() -> bool:
+    return any(torch._C._get_dispatch_mode(key) is not None for key in (ModeKey.PROXY, ModeKey.FUNCTIONAL))
 
 
 def _is_within_pipelines_search() -> bool:

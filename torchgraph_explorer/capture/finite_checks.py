@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import nonfinite_origin
-from torchgraph_explorer.capture.call_context import is_captured
+from torchgraph_explorer.capture.call_context import is_captured, is_no_step
 from torchgraph_explorer.capture.mode_stack import are_modes_on
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
@@ -61,7 +61,7 @@ class FiniteChecks:
     ) -> None:
         """The model, called with `args` and `kwargs`, has returned. Minus infinity may be meant, where it masks."""
         pace = self._paces["output"]
-        if "output" not in self._over and pace.is_due():
+        if "output" not in self._over and pace.is_due() and not is_no_step():
             with NoDispatch():
                 trained = [one for _, one in tensors(output, "")[:FEW] if one.requires_grad]
             self._look("output", step, trained, origin=lambda: nonfinite_origin.of_output(model, args, kwargs))

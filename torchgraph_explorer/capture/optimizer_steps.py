@@ -9,7 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor, nn
@@ -53,18 +53,15 @@ class OptimizerListener(Protocol):
         """One of the methods above raised `fault`."""
 
 
-class _FrameMark(NamedTuple):
-    """Identifies a frame of Python without keeping it alive, and with it what the user's functions have made.
+_FrameMark: TypeAlias = "tuple[int, CodeType]"
+"""Identifies a frame of Python without keeping it alive, and with it what the user's functions have made.
 
-    Once the frame is gone, another one may have its number.
-    """
+Once the frame is gone, another one may have its number.
+"""
 
-    number: int
-    code: CodeType
 
-    @classmethod
-    def of(cls, frame: Any) -> _FrameMark:
-        return cls(id(frame), frame.f_code)
+def _mark_of(frame: Any) -> _FrameMark:
+    return id(frame), frame.f_code
 
 
 class _OpenSteps(threading.local):
@@ -107,8 +104,8 @@ class OptimizerSteps:
                 self._fail(fault)
 
             self._handles = (
-                register_optimizer_step_pre_hook(Hook(uncompiled(lambda optimizer, *_: self._before(optimizer)), fail)),
-                register_optimizer_step_post_hook(Hook(uncompiled(lambda *_: self._after()), fail)),
+                register_optimizer_step_pre_hook(Hook(uncompiled(self._before), fail)),
+                register_optimizer_step_post_hook(Hook(uncompiled(self._after), fail)),
             )
 
     def remove(self, listener: OptimizerListener) -> None:
@@ -145,15 +142,15 @@ class OptimizerSteps:
         if not here.frames:
             here.optimizers.clear()
 
-    def _before(self, optimizer: Optimizer) -> None:
+    def _before(self, optimizer: Optimizer, *_: object) -> None:
         here, frame = self._open, users_frame()
         self._leave_failed(frame)
-        here.frames.append(_FrameMark.of(frame))
+        here.frames.append(_mark_of(frame))
         here.optimizers.append(weakref.ref(optimizer))
         self._tell(lambda each: each.before_step(optimizer))
 
-    def _after(self) -> None:
-        here, mark = self._open, _FrameMark.of(users_frame())
+    def _after(self, *_: object) -> None:
+        here, mark = self._open, _mark_of(users_frame())
         while here.frames and here.frames.pop() != mark:
             """Steps within this one that an exception has ended."""
         if here.frames:
@@ -188,7 +185,7 @@ def _alive(optimizers: Iterable[weakref.ref[Optimizer]]) -> Iterator[Optimizer]:
 def _is_called_by(outer: _FrameMark, frame: Any) -> bool:
     """Whether `frame` is being executed within the frame `outer`, and is not that one itself."""
     caller = frame.f_back
-    while caller is not None and _FrameMark.of(caller) != outer:
+    while caller is not None and _mark_of(caller) != outer:
         caller = caller.f_back
     return caller is not None
 

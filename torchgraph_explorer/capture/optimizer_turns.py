@@ -6,7 +6,7 @@ Where two of them alternate, every 50th step would otherwise always be a step of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 Makers: TypeAlias = "frozenset[str]"
 """The names of the optimizers that make a step."""
@@ -18,14 +18,12 @@ MOST_ADDED = 8
 """Steps that are logged besides one that the schedule selects."""
 
 
-class _Row(NamedTuple):
-    """A number of steps, one after the other, that the same optimizers made."""
+_Row: TypeAlias = "tuple[Makers, int]"
+"""A number of steps, one after the other, that the same optimizers made."""
 
-    makers: Makers
-    steps: int
 
-    def followed_by(self, makers: Makers) -> _Row:
-        return _Row(makers, min(self.steps + 1, MOST_ROWS) if makers == self.makers else 1)
+def _followed_by(row: _Row, makers: Makers) -> _Row:
+    return makers, min(row[1] + 1, MOST_ROWS) if makers == row[0] else 1
 
 
 class OptimizerTurns:
@@ -34,7 +32,7 @@ class OptimizerTurns:
     def __init__(self) -> None:
         """Begin before the first step."""
         self._latest: Makers = frozenset()
-        self._before = _Row(frozenset(), 0)
+        self._before: _Row = frozenset(), 0
         self._next: dict[_Row, Makers] = {}
         self._selected = 0  # steps that the schedule has selected
         self._logged: dict[Makers, int] = {}  # how many it had selected when a step of theirs was last logged
@@ -68,7 +66,7 @@ class OptimizerTurns:
 
         That is for as many selected steps as there are optimizers that take turns: enough to select each of them once.
         """
-        following = self._next.get(self._before.followed_by(self._latest))
+        following = self._next.get(_followed_by(self._before, self._latest)) if self._next else None
         if following is None or not self._selected or self._added >= MOST_ADDED:
             return False
         if self._was_logged and following == self._latest:
@@ -84,8 +82,8 @@ class OptimizerTurns:
 
     def _learn(self) -> None:
         """Remember who made the latest step after the row before it, where that was not as before."""
-        row = self._before.followed_by(self._latest)
-        if row.steps > 1:
+        row = _followed_by(self._before, self._latest)
+        if row[1] > 1:
             self._next.pop(self._before, None)
         elif self._latest and len(self._next) < MOST_ROWS:
             self._next[self._before] = self._latest

@@ -74,17 +74,19 @@ class SafeHook:
 
 
 class Hook(SafeHook):
-    """A hook made of two functions."""
+    """A hook made of two functions.
 
-    __slots__ = ("_act", "_fail")
+    Attributes:
+        act: What the hook does.
+    """
+
+    __slots__ = ("_fail", "act")
+
+    act: Callable[..., None]  # no method that calls it, since it is called at each step
 
     def __init__(self, act: Callable[..., None], fail: Callable[[Exception], None]) -> None:
         """Call `act` with whatever the hook is called with, and `fail` with what it raises."""
-        self._act, self._fail = act, fail
-
-    def act(self, *arguments: Any) -> None:
-        """What the hook does."""
-        self._act(*arguments)
+        self.act, self._fail = act, fail
 
     def fail(self, fault: Exception) -> None:
         """Called with what `act` raises."""

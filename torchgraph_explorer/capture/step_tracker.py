@@ -360,7 +360,7 @@ class StepTracker:
 
         `rest` is what it was given by name, and its output; or the output alone, as in `_on_forward`.
         """
-        if self._current.one is None and torch.is_grad_enabled() and not is_no_step():
+        if self._current.one is None and torch.is_grad_enabled():
             kwargs = rest[0] if len(rest) > 1 else {}
             self._checks.look_at_output(rest[-1], self._counter.number, model=model, args=args, kwargs=kwargs)
 
