@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 from torchgraph_explorer.capture.edge_gradients import Ends, InsideGradients, Place
@@ -123,7 +122,8 @@ def with_series(trace: Trace, calls: Sequence[Call], series: EdgeSeries) -> tupl
             call = calls[target.call]
             paths = trace.handed_over.get((edge.source, edge.target), ())
             keys = tuple(series_key(call.module, call.call, "input", path, "grad_norm") for path in paths)
-        found.append(replace(edge, series=cast("tuple[KeyOfSeries, ...]", keys)) if edge.gradient else edge)
+        named = cast("tuple[KeyOfSeries, ...]", keys)
+        found.append(Edge(edge.source, edge.target, edge.gradient, named) if edge.gradient else edge)
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ def without_empty_insides(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple
     shown |= {call for call, node in placed.items() if node.inside is None}
     kept = [i for i, node in enumerate(nodes) if node.inside in shown]
     number = {old: new for new, old in enumerate(kept)}
-    left = tuple(replace(e, source=number[e.source], target=number[e.target]) for e in edges if e.source in number)
+    left = tuple(Edge(number[e.source], number[e.target], e.gradient, e.series) for e in edges if e.source in number)
     return tuple(nodes[i] for i in kept), left
 
 
