@@ -79,7 +79,7 @@ class ModuleHooks:
         self.is_walked = self._is_left_on = self._are_on = False
         self.quickly: CallFunctions | None = None
         self.known: KnownCalls = {}
-        self._of: dict[int, _OneModulesHooks] = {}
+        self._of: dict[str, _OneModulesHooks] = {}
         self._to_remove: list[RemovableHandle] = []
 
     def put_on(
@@ -103,13 +103,12 @@ class ModuleHooks:
         self.quickly = quickly
         self.listener, self._is_left_on, self._are_on = listener, False, True
         known, self._of = self._of, {}
-        for name, module in modules.items():
-            hooked = model if name == "" else module
-            hooks = known.get(id(hooked))
-            if hooks is None or hooks.module() is not hooked or hooks.name != name:
-                hooks = _OneModulesHooks(self, hooked, name)
-            self._of[id(hooked)] = hooks
-            hooks.put_on()
+        for name, module in ({**modules, "": model} if "" in modules else modules).items():
+            hooks = known.get(name)
+            if hooks is None or hooks.module() is not module:
+                hooks = _OneModulesHooks(self, module, name)
+            self._of[name] = hooks
+            hooks.put_on(module)
 
     def take_off(self) -> None:
         """Call no listener, and remove all hooks; if torch iterates over them, as soon as they can be removed."""
@@ -141,19 +140,17 @@ class _OneModulesHooks:
     may come in between.
     """
 
-    __slots__ = ("_enter", "_key", "_leave", "_on", "module", "name")
+    __slots__ = ("_enter", "_key", "_leave", "_on", "module")
 
     def __init__(self, module_hooks: ModuleHooks, module: nn.Module, name: str) -> None:
-        self.name, self.module = name, weakref.ref(module)
+        self.module = weakref.ref(module)
         self._enter = None if name == "" else _Enter(module_hooks, name)
         self._leave = _Leave(module_hooks, name)
         self._key: int = RemovableHandle(OrderedDict()).id  # that no other hook has
         self._on: _HookDictionaries | None = None  # what the hooks are in; None if they are off
 
-    def put_on(self) -> None:
-        module, key = self.module(), self._key
-        if module is None:
-            return
+    def put_on(self, module: nn.Module) -> None:
+        key = self._key
         with_kwargs, entering = module._forward_pre_hooks_with_kwargs, module._forward_pre_hooks
         leaving_always, leaving = module._forward_hooks_always_called, module._forward_hooks
         self._on = with_kwargs, entering, leaving_always, leaving
