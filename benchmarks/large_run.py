@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.record.examples import SESSION
+from tests.record.examples import SESSION, frame_record
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.cells.codes import Codes
@@ -90,7 +90,7 @@ def frames(
     pool = [statistics_at(place, len(names), rng) for place in np.linspace(0, 1, POOL)]
     rows = len(series)
     empty = Histograms(np.zeros(rows + 1, np.uint32), np.zeros(0, np.int16), np.zeros(0, np.uint32))
-    bodies = [encode_body(each, empty) for each in pool]
+    bodies = [encode_body(each, empty, head_check=0) for each in pool]
     table = CellTable(series)
     cells = [table.cells(each.T[:, None])[:, 0] for each in pool]
     ids = np.arange(rows, dtype=np.uint32)
@@ -101,7 +101,7 @@ def frames(
     for step in range(steps):
         template.step, template.time = step, 2_000.0 + step
         place = step * POOL // steps
-        frame = enveloped(pb.Head(frame=template).SerializeToString(), bodies[place])
+        frame = frame_record(template, bodies[place], rows)
         block.append((step, cells[place]))
         is_due = len(block) == STEPS or step == steps - 1
         yield Encoded(writer._definitions.due(len(frame)) + frame + (index_of(block, table) if is_due else b""), step)

@@ -22,11 +22,10 @@ import numpy as np
 from benchmarks.children import done
 from benchmarks.large_run import graph_of, module_names
 from benchmarks.tables import Cell, Options, Table, main
-from tests.record.examples import SESSION
+from tests.record.examples import SESSION, frame_record
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.discovery import open_record
-from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.facts import encode_facts
@@ -118,7 +117,7 @@ class _Rank:
         self._writer.write(session)
         self._writer.write(graph_of(names))
         self._writer.write(series)
-        self._body = _body(count, rank)
+        self._body, self._rows = _body(count, rank), count
         ids = np.arange(count, dtype=np.uint32)
         self._head = pb.Frame(graph=0, layout=encode_layout(ids, ids, count))
         encode_facts(self._head, StepFacts("update", 1, 1, ("AdamW",)))
@@ -126,7 +125,7 @@ class _Rank:
     def step(self, step: int) -> None:
         self._head.step, self._head.time = step, WRITTEN + step
         self._writer._outbox.add(  # type: ignore[union-attr]
-            Encoded(enveloped(pb.Head(frame=self._head).SerializeToString(), self._body), step)
+            Encoded(frame_record(self._head, self._body, self._rows), step)
         )
 
     def close(self) -> None:
@@ -143,7 +142,7 @@ def _body(count: int, seed: int) -> bytes:
     statistics = np.stack([columns[name] for name in STATISTICS], axis=1).astype(np.float32)
     offsets = (BUCKETS * np.arange(count + 1)).astype(np.uint32)
     buckets = np.tile(np.arange(480, 480 + BUCKETS, dtype=np.int16), count)
-    return encode_body(statistics, Histograms(offsets, buckets, np.full(BUCKETS * count, 40, np.uint32)))
+    return encode_body(statistics, Histograms(offsets, buckets, np.full(BUCKETS * count, 40, np.uint32)), head_check=0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ import numpy.typing as npt
 from torchgraph_explorer.errors import TorchgraphWarning
 from torchgraph_explorer.finding import Band, Finding, Found, RuleFindings
 from torchgraph_explorer.histogram import Histograms, bucket_of
-from torchgraph_explorer.record.format.envelope import MARKER
+from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import MARKER, enveloped
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import Run, open_run
 from torchgraph_explorer.schema import (
@@ -220,6 +222,21 @@ def _parts(one: Histograms) -> tuple[npt.NDArray[np.generic], ...]:
 def records(data: bytes) -> list[int]:
     """Where the records of a sound segment begin."""
     return [at for at in range(len(data)) if data.startswith(MARKER, at)]
+
+
+def rebound(body: bytes, rows: int, words: int, *, was: int | None, now: int | None) -> bytes:
+    """A body with a table of `rows` rows of so many `words`, for the head with the crc32 `now` in place of `was`."""
+    table = np.frombuffer(body, "<u4", rows * words).reshape(rows, words).copy()
+    for head in (was, now):
+        if head is not None:
+            table[:, -1] ^= (np.arange(rows) + head).astype(np.uint32)
+    return table.tobytes() + body[table.nbytes :]
+
+
+def frame_record(frame: pb.Frame, body: bytes, rows: int, columns: int = len(STATISTICS)) -> bytes:
+    """The record of a frame, of which `body` was made for the head with the crc32 0."""
+    head = pb.Head(frame=frame).SerializeToString()
+    return enveloped(head, rebound(body, rows, columns + 3, was=0, now=crc32(head)))
 
 
 def flip(path: Path, byte: int, bit: int = 0) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tests.record.examples import SESSION
+from tests.record.examples import SESSION, frame_record
 from tests.record.pooling import histograms_of, statistics_of
 from torchgraph_explorer.record import record_pb2 as pb
-from torchgraph_explorer.record.format.envelope import enveloped
 from torchgraph_explorer.record.outbox import Encoded
 from torchgraph_explorer.record.steps.body import encode_body
 from torchgraph_explorer.record.steps.layout import encode_layout
@@ -60,6 +59,11 @@ def broken(frame: Frame) -> npt.NDArray[np.float32]:
     return statistics
 
 
+def body_of(statistics: npt.NDArray[np.float32], frame: Frame) -> bytes:
+    """The body for `frame_record` with these statistics, and the histograms of `frame`."""
+    return encode_body(statistics, frame.histograms, head_check=0)
+
+
 def write_long_run(
     run_dir: Path, steps: int, *, series: int = 1, elements: int = 100, bad_step: int | None = None
 ) -> None:
@@ -69,13 +73,13 @@ def write_long_run(
     writer.write(graph_of(series))
     writer.write(tuple(Series(i, f"layer{i}", 0, "output", "output", "value") for i in range(series)))
     pool = frames(series, elements)
-    bodies = [encode_body(frame.statistics, frame.histograms) for frame in pool]  # once: that takes longest
+    bodies = [body_of(frame.statistics, frame) for frame in pool]  # once: that takes longest
     layout = encode_layout(pool[0].series, pool[0].rows, series)
     assert writer._outbox is not None
     for step in range(steps):
         place = step * POOL // steps
-        body = bodies[place] if step != bad_step else encode_body(broken(pool[place]), pool[place].histograms)
-        head = pb.Head(frame=pb.Frame(step=step, time=2_000.0 + step, graph=0, layout=layout))
-        writer._outbox.add(Encoded(enveloped(head.SerializeToString(), body), step))
+        body = bodies[place] if step != bad_step else body_of(broken(pool[place]), pool[place])
+        frame = pb.Frame(step=step, time=2_000.0 + step, graph=0, layout=layout)
+        writer._outbox.add(Encoded(frame_record(frame, body, series), step))
     writer.write(Finished(2_000.0 + steps, ()))
     writer.close()

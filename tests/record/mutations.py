@@ -14,7 +14,7 @@ from zlib import crc32
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from tests.record.examples import records
+from tests.record.examples import rebound, records
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import MARKER, enveloped, file_header
 
@@ -85,24 +85,49 @@ INTEGERS = {
 
 @dataclass(slots=True)
 class ListedSegment:
-    """A record: its head as bytes, and its body. `raw` stands in place of both."""
+    """A record: its head as bytes, and its body. `raw` stands in place of both.
+
+    The checks of a body's rows do not depend on the head here. They do when it is `enveloped`.
+    """
 
     head: bytes
     body: bytes = b""
     raw: bytes | None = None
 
     def enveloped(self) -> bytes:
-        return enveloped(self.head, self.body) if self.raw is None else self.raw
+        if self.raw is not None:
+            return self.raw
+        return enveloped(self.head, _rebound(self.head, self.body, was=None, now=crc32(self.head)))
 
 
 def taken_apart(data: bytes) -> list[ListedSegment]:
     """The records of a sound segment."""
+    return [
+        ListedSegment(head, _rebound(head, body, was=crc32(head), now=None)) for head, body in heads_and_bodies(data)
+    ]
+
+
+def heads_and_bodies(data: bytes) -> list[tuple[bytes, bytes]]:
+    """The records of a sound segment as they are."""
     found = []
     for at in records(data):
         head, body = struct.unpack_from("<II", data, at + 8)
         start = at + -(-(24 + head) // 8) * 8
-        found.append(ListedSegment(data[at + 24 : at + 24 + head], data[start : start + body]))
+        found.append((data[at + 24 : at + 24 + head], data[start : start + body]))
     return found
+
+
+def _rebound(head: bytes, body: bytes, *, was: int | None, now: int | None) -> bytes:
+    """`examples.rebound` for the rows that the head tells of, as far as there are so many."""
+    message = _parsed(pb.Head, head)
+    if message.HasField("frame"):
+        layout = _parsed(pb.Layout, _inflated(message.frame.layout))
+        rows, words = layout.rows, len(layout.statistics) + 3
+    elif message.HasField("tensors"):
+        rows, words = 2 * len(_parsed(pb.TensorLayout, _inflated(message.tensors.layout)).tensors), 3
+    else:
+        return body
+    return rebound(body, min(rows, len(body) // (4 * words)), words, was=was, now=now)
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:

@@ -95,7 +95,7 @@ def test_a_server_waits_for_a_folder_that_is_not_there_yet(tmp_path: Path) -> No
     [
         pytest.param(b"", None, id="nothing written yet"),
         pytest.param(b"hello, this is no record", "holds no record that can be read", id="foreign"),
-        pytest.param(file_header(7), "record version 7, this release reads 1", id="newer"),
+        pytest.param(file_header(7), "record version 7, this release reads 2", id="newer"),
     ],
 )
 def test_a_run_that_cannot_be_opened_is_listed_with_the_reason(

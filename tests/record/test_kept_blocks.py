@@ -32,6 +32,9 @@ from torchgraph_explorer.record.tensors.encoding import LayoutEncoder, encode_st
 from torchgraph_explorer.reused_memory import Pieces
 from torchgraph_explorer.schema import KeptArrays, KeptForm, KeptStep
 
+HEAD = 0xFFFF_FFF8
+"""The crc32 of a head, so large that its sum with the number of a row exceeds 32 bits."""
+
 RANDOM = np.random.default_rng(0)
 NORMAL = RANDOM.normal(size=50_000).astype(np.float32)
 
@@ -73,7 +76,7 @@ def written(body: Body | None) -> bytes:
     """Its bytes, which are written over others."""
     assert body is not None
     memory = np.full(body.size + SPARE, 99, np.uint8)
-    body.write(memory)
+    body.write(memory, HEAD)
     return memory[: body.size].tobytes()
 
 
@@ -122,7 +125,11 @@ def test_what_is_read_of_a_block_is_what_was_kept(sizes: list[int]) -> None:
             memory, start, size = arrays.places[numbers[row]].tolist()
             block = block_at(body, row)
             data = body[first + block.start :][: block.size]
-            assert decode_block(data, block, size) == arrays.memories[memory][start : start + size].tobytes()
+            expected = arrays.memories[memory][start : start + size].tobytes()
+            assert decode_block(data, block, size, head_check=HEAD, row=row) == expected
+            for head, place in ((HEAD, row + 1), (HEAD + 1, row)):
+                with pytest.raises(DamageError):
+                    decode_block(data, block, size, head_check=head, row=place)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +146,7 @@ def test_what_is_read_of_a_block_is_what_was_kept(sizes: list[int]) -> None:
 def test_a_block_that_contradicts_itself_is_damaged(data: bytes, expected: int) -> None:
     block = Block(0, len(data), blocks._check(0, data))
     with pytest.raises(DamageError):
-        decode_block(data, block, expected)
+        decode_block(data, block, expected, head_check=None, row=0)
 
 
 @pytest.fixture

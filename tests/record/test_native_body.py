@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.record.examples import rebound
 from torchgraph_explorer.histogram import LAST_BUCKET, Histograms
 from torchgraph_explorer.record.limits import PACKED_BYTES
 from torchgraph_explorer.record.steps import native_body
 from torchgraph_explorer.record.steps.body import Table, encode_body, encode_in_python, sound_in_python
 from torchgraph_explorer.record.steps.native_body import check_in_c, encode_in_c
 from torchgraph_explorer.schema import STATISTICS
+
+HEAD = 0xFFFF_FFF8
+"""The crc32 of a head, so large that its sum with the number of a row exceeds 32 bits."""
+
+in_c = partial(encode_in_c, head_check=HEAD)
+in_python = partial(encode_in_python, head_check=HEAD)
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +61,8 @@ def test_both_make_the_same_bytes(rows: int, most: int, has_fingerprints: bool) 
         rng = np.random.default_rng(seed)
         statistics, histograms = of_any_bits(rng, rows), of_rows(rng, rows, most)
         fingerprints = rng.integers(0, 2**64, rows, dtype=np.uint64) if has_fingerprints else None
-        made = encode_in_c(statistics, histograms, fingerprints)
-        assert made == encode_in_python(statistics, histograms, fingerprints)
+        made = in_c(statistics, histograms, fingerprints)
+        assert made == in_python(statistics, histograms, fingerprints)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +79,7 @@ def test_a_count_of_any_length_has_room(buckets: list[int], count: int) -> None:
         np.array([0, 2], np.uint32), np.array(buckets, np.int16), np.array([count, count], np.uint32)
     )
     statistics = np.zeros((1, len(STATISTICS)), np.float32)
-    assert encode_in_c(statistics, histograms, None) == encode_in_python(statistics, histograms, None)
+    assert in_c(statistics, histograms, None) == in_python(statistics, histograms, None)
 
 
 def test_arrays_that_are_not_contiguous_are_encoded_as_their_copies() -> None:
@@ -79,7 +87,7 @@ def test_arrays_that_are_not_contiguous_are_encoded_as_their_copies() -> None:
     histograms = of_rows(rng, 40, 30)
     rows = of_any_bits(rng, 80)
     apart = Histograms(histograms.offsets, np.repeat(histograms.buckets, 2)[::2], np.repeat(histograms.counts, 3)[::3])
-    assert encode_in_c(rows[::2], apart, None) == encode_in_python(rows[::2].copy(), histograms, None)
+    assert in_c(rows[::2], apart, None) == in_python(rows[::2].copy(), histograms, None)
 
 
 @pytest.mark.parametrize(
@@ -93,23 +101,29 @@ def test_arrays_that_are_not_contiguous_are_encoded_as_their_copies() -> None:
 )
 def test_c_leaves_to_python_offsets(offsets: list[int]) -> None:
     histograms = Histograms(np.array(offsets, np.uint32), np.arange(4, dtype=np.int16), np.ones(4, np.uint32))
-    assert encode_in_c(np.zeros((3, len(STATISTICS)), np.float32), histograms, None) is None
+    assert in_c(np.zeros((3, len(STATISTICS)), np.float32), histograms, None) is None
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [(HEAD, HEAD), (None, None), (HEAD, HEAD + 1), (9, None), (None, 9)],
+    ids=["bound", "not bound", "bound to another", "bound unexpectedly", "not bound as expected"],
+)
 @pytest.mark.parametrize("rows", [0, 1, 60])
-def test_both_find_the_same_rows_sound(rows: int) -> None:
+def test_both_find_the_same_rows_sound(rows: int, written: int | None, read: int | None) -> None:
     rng = np.random.default_rng(rows)
-    whole = encode_in_python(of_any_bits(rng, rows), of_rows(rng, rows, 30))
+    whole = in_python(of_any_bits(rng, rows), of_rows(rng, rows, 30))
+    whole = rebound(whole, rows, len(STATISTICS) + 3, was=HEAD, now=written)
     for bits in (0, 1, 8, 60):
         body = bytearray(whole)
         for at in rng.integers(0, len(body), bits if body else 0):
             body[at] ^= 1 << int(rng.integers(8))
-        table = Table(0, len(body), rows, STATISTICS)
+        table = Table(0, len(body), rows, STATISTICS, read)
         expected = sound_in_python(bytes(body), table)
-        found = check_in_c(bytes(body), rows=rows, row_size=table.row_size, longest=PACKED_BYTES)
+        found = check_in_c(bytes(body), rows=rows, row_size=table.row_size, longest=PACKED_BYTES, head_check=read)
         assert found is not None
         assert found.tolist() == expected.tolist()
-        assert bits or expected.all()
+        assert bits or expected.tolist() == [written == read] * rows
 
 
 @pytest.mark.parametrize(
@@ -119,7 +133,9 @@ def test_both_find_the_same_rows_sound(rows: int) -> None:
 )
 def test_c_reads_no_histogram_beyond_the_body(start: int, size: int) -> None:
     words = np.array([start, size, 0], np.uint32).tobytes() + bytes(8)
-    assert check_in_c(words, rows=1, row_size=12, longest=PACKED_BYTES).tolist() == [False]  # type: ignore[union-attr]
+    found = check_in_c(words, rows=1, row_size=12, longest=PACKED_BYTES, head_check=None)
+    assert found is not None
+    assert not found.any()
 
 
 @pytest.fixture
@@ -135,5 +151,5 @@ def _is_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
 def test_where_it_is_not_built_python_encodes() -> None:
     rng = np.random.default_rng(1)
     statistics, histograms = of_any_bits(rng, 20), of_rows(rng, 20, 30)
-    assert encode_in_c(statistics, histograms, None) is None
-    assert encode_body(statistics, histograms) == encode_in_python(statistics, histograms)
+    assert in_c(statistics, histograms, None) is None
+    assert encode_body(statistics, histograms, head_check=HEAD) == in_python(statistics, histograms)

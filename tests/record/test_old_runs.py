@@ -29,5 +29,16 @@ def test_an_old_run_is_read_as_ever(folder: Path) -> None:
         assert history.histograms.counts.tolist() == rows["counts"]
 
 
+@pytest.mark.parametrize("folder", OLD, ids=[path.name for path in OLD])
+def test_nothing_in_an_old_run_counts_as_damaged(folder: Path) -> None:
+    run = open_run(folder)
+    model = run.model()
+    rows = model.rows(range(len(model)))
+    for number, series in enumerate(model.series):
+        np.testing.assert_array_equal(model.history(series).statistics, rows.statistics[:, :, number].T)
+    assert [model.frame(at).series.tolist() for at in range(len(model))] == [[0, 1, 2, 3]] * 3
+    assert run.warnings == ()
+
+
 def test_there_are_old_runs() -> None:
-    assert [path.name for path in OLD] == ["v1"]
+    assert [path.name for path in OLD] == ["v1", "v2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from tests.kept import KeptArray, together
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, write_small_run
 from tests.record.fuzzing import within_bounds
-from tests.record.mutations import ListedSegment, change, taken_apart
+from tests.record.mutations import ListedSegment, change, heads_and_bodies, taken_apart
 from torchgraph_explorer.errors import NotFoundError, RecordError, TorchgraphError, TorchgraphWarning
 from torchgraph_explorer.printable import printable
 from torchgraph_explorer.record import record_pb2 as pb
@@ -227,17 +228,12 @@ def test_opening_a_run_and_reading_frames_do_not_touch_kept_tensors(tmp_path: Pa
 def test_a_torn_end_costs_the_torn_step_only(tmp_path: Path) -> None:
     write(tmp_path, kept(0), kept(1))
     whole = segment(tmp_path).read_bytes()
-    first = len(whole) - len(enveloped(*last_record(whole)))
+    first = len(whole) - len(taken_apart(whole)[-1].enveloped())
     for size in range(first, len(whole), 97):
         segment(tmp_path).write_bytes(whole[:size])
         model = open_run(tmp_path).model()
         assert model.kept.steps.tolist() == [0]
         assert_right(model, 0)
-
-
-def last_record(data: bytes) -> tuple[bytes, bytes]:
-    piece = taken_apart(data)[-1]
-    return piece.head, piece.body
 
 
 def test_steps_appear_while_they_are_written(tmp_path: Path) -> None:
@@ -272,6 +268,36 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
                         assert found.values.tobytes() == expected.values.tobytes()
 
 
+def exchange_bodies(one: bytes, other: bytes) -> tuple[bytes, bytes]:
+    return other, one
+
+
+def exchange_rows(one: bytes, other: bytes) -> tuple[bytes, bytes]:
+    """Of the values and of their gradient, which have the same shape."""
+    return one, other[2 * ROW_BYTES : 4 * ROW_BYTES] + other[: 2 * ROW_BYTES] + other[4 * ROW_BYTES :]
+
+
+@pytest.mark.parametrize(
+    ("exchange", "lost"),
+    [pytest.param(exchange_bodies, [0, 1], id="of steps"), pytest.param(exchange_rows, [1], id="of tensors")],
+)
+def test_elements_that_have_changed_places_are_not_shown(
+    exchange: Callable[[bytes, bytes], tuple[bytes, bytes]], lost: list[int], tmp_path: Path
+) -> None:
+    write(tmp_path, kept(0), kept(1))
+    *others, (one, first), (other, second) = heads_and_bodies(segment(tmp_path).read_bytes())
+    first, second = exchange(first, second)
+    pieces = (*others, (one, first), (other, second))
+    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(*piece) for piece in pieces))
+    model = quietly(tmp_path).model()
+    for step in (0, 1):
+        if step in lost:
+            with pytest.raises(RecordError, match=f"at step {step} is damaged in .*Read another step"):
+                model.tensor(series(VALUE), step)
+        else:
+            assert_right(model, step)
+
+
 class Piece(NamedTuple):
     head: pb.Head
     layout: pb.TensorLayout
@@ -295,7 +321,7 @@ def test_a_crafted_file_costs_neither_time_nor_memory(seed: int, tmp_path: Path)
         with suppress(ValueError):  # what no message can hold
             head.tensors.layout = zlib.compress(layout.SerializeToString())
         pieces[at].head, pieces[at].body = head.SerializeToString(), bytes(body)
-    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(one.head, one.body) for one in pieces))
+    segment(tmp_path).write_bytes(file_header() + b"".join(one.enveloped() for one in pieces))
     with within_bounds(f"seed {seed}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", TorchgraphWarning)
         model = open_run(tmp_path).model()
@@ -392,7 +418,7 @@ def test_what_a_newer_release_adds_is_skipped(tmp_path: Path) -> None:
     layout.tensors[1].dtype = "float4"
     head.tensors.layout = zlib.compress(layout.SerializeToString())
     pieces[-1].head = head.SerializeToString()
-    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(one.head, one.body) for one in pieces))
+    segment(tmp_path).write_bytes(file_header() + b"".join(one.enveloped() for one in pieces))
     model = open_run(tmp_path).model()
     with pytest.warns(TorchgraphWarning, match="1 kept tensor of unknown kind is not shown"):
         found = model.tensor(series(VALUE), 0)
@@ -461,12 +487,12 @@ def test_an_exported_page_is_the_same_with_and_without_kept_tensors(tmp_path: Pa
 def write_crafted(run: Path, **facts: float) -> Model:
     """Two steps, of which the head of the second one has `facts`."""
     write(run, kept(0), kept(1))
-    *others, last = taken_apart(segment(run).read_bytes())
-    head = pb.Head.FromString(last.head)
+    pieces = taken_apart(segment(run).read_bytes())
+    head = pb.Head.FromString(pieces[-1].head)
     for name, value in facts.items():
         setattr(head.tensors, name, value)
-    records = [*((one.head, one.body) for one in others), (head.SerializeToString(), last.body)]
-    segment(run).write_bytes(file_header() + b"".join(enveloped(*record) for record in records))
+    pieces[-1].head = head.SerializeToString()
+    segment(run).write_bytes(file_header() + b"".join(one.enveloped() for one in pieces))
     return open_run(run).model()
 
 

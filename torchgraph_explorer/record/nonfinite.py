@@ -24,7 +24,7 @@ import numpy.typing as npt
 from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
 from torchgraph_explorer.record.ranks.steps import by_segment
-from torchgraph_explorer.record.steps.body import WORD, Table, read_row
+from torchgraph_explorer.record.steps.body import WORD, read_row
 from torchgraph_explorer.record.steps.layout import FrameLayout
 from torchgraph_explorer.schema import STATISTICS, Series
 
@@ -150,7 +150,7 @@ def _count_columns(model: ModelIndex, number: int, series_count: int) -> _CountC
 
 def _is_nonfinite(read: ReadAt, facts: np.void, known: _CountColumns, *, of: Traits) -> bool:
     layout = known.layout
-    table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
+    table = layout.table(facts)
     size = table.rows * table.row_size
     words = read(table.offset, size) if size <= table.size else b""
     if not size or len(words) < size:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchgraph_explorer.record import record_pb2 as pb
+from torchgraph_explorer.record.format.envelope import FIRST_BOUND
 from torchgraph_explorer.record.format.messages import session_value
 from torchgraph_explorer.record.format.places import mark_of
+from torchgraph_explorer.record.scan import ScannedRecord
 from torchgraph_explorer.schema import Session
 
 
@@ -41,3 +43,8 @@ class Owner:
     def owns(self, head: pb.Head) -> bool:
         """Whether a record is of the session. Those of earlier releases do not say so; where they lie has to do."""
         return head.session == self._mark if head.HasField("session") else not self._is_within_other
+
+    def as_written(self, found: ScannedRecord) -> ScannedRecord:
+        """A record of the file, without `head_check` where the version of the format is too old for it."""
+        is_bound = self.segment is not None and self.segment.version >= FIRST_BOUND
+        return found if is_bound else found._replace(head_check=None)

@@ -270,7 +270,8 @@ class RunRecord:
                 if not segment.owner.owns(head):
                     note_foreign(segment.file, segment.owner, self._notices, at=found.offset)
                 elif not self._skip_known(segment, found, read):
-                    self._models[model].take(head, found, Source(read, file, session, self._notices))
+                    source = Source(read, file, session, self._notices)
+                    self._models[model].take(head, segment.owner.as_written(found), source)
                     self._remember(segment, found, read)
             else:
                 self._notices.add(

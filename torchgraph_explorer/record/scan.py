@@ -39,12 +39,14 @@ class ScannedRecord(NamedTuple):
         head: The record's head; None where something is damaged.
         body: File offset of the body.
         body_size: Bytes of the body.
+        head_check: The crc32 of the head, on which the checks of the body's rows depend; None if they do not.
     """
 
     offset: int
     head: pb.Head | None
     body: int = 0
     body_size: int = 0
+    head_check: int | None = None
 
     @property
     def is_series(self) -> bool:
@@ -108,7 +110,7 @@ class Scanner:
             data = read(start, stop)
         head = _head(data[RECORD_HEADER_SIZE:stop], header.head_check)
         self.position += record_size  # last, since reading may fail: then this record is the next one again
-        return ScannedRecord(start, head, start + body_offset, header.body_size)
+        return ScannedRecord(start, head, start + body_offset, header.body_size, header.head_check)
 
     def _lose(self, read: ReadAt, size: int) -> ScannedRecord | None:
         """Report damage at `position`. Zeros up to the end are none: a file system may show them before the data."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import time
+from zlib import crc32
 
 import numpy as np
 
@@ -242,10 +243,9 @@ class RecordWriter:
         )
         encode_facts(head, frame.facts)
         encode_training(head, frame.training)
-        return enveloped(
-            pb.Head(session=self._mark, frame=head).SerializeToString(),
-            encode_body(frame.statistics, frame.histograms, frame.fingerprints),
-        )
+        encoded = pb.Head(session=self._mark, frame=head).SerializeToString()
+        numbers = frame.statistics, frame.histograms, frame.fingerprints
+        return enveloped(encoded, encode_body(*numbers, head_check=crc32(encoded)))
 
     def _encode_layout(self, frame: Frame) -> bytes:
         """The frame's layout, which is usually that of the frame before."""

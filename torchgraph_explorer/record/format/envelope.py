@@ -12,8 +12,11 @@ import zlib
 from typing import NamedTuple
 from zlib import crc32
 
-VERSION = 1
+VERSION = 2
 """The version of the format. A reader refuses newer ones."""
+
+FIRST_BOUND = 2
+"""The version since which the checks of rows depend on the record that they are in: see `row_check`."""
 
 MAGIC = b"\x89TGRAPH\n"
 """How every segment file begins. The newline shows where a transfer as text went wrong, as in PNG."""
@@ -24,6 +27,7 @@ MARKER = b"\xe5TGREC\r\n"
 _FILE = struct.Struct("<8sII")
 _RECORD = struct.Struct("<8sIIII")
 _CHECK = struct.Struct("<I")
+_ALL_BITS = 0xFFFF_FFFF
 
 FILE_HEADER_SIZE = _FILE.size
 RECORD_HEADER_SIZE = _RECORD.size
@@ -98,6 +102,15 @@ def read_record_header(data: bytes, offset: int = 0) -> RecordHeader | None:
     if crc32(header[: -_CHECK.size]) != check:
         return None
     return RecordHeader(head_size, body_size, head_check)
+
+
+def row_check(check: int, head_check: int | None, row: int) -> int:
+    """What is written as the check of row number `row` of a body, if its content has the crc32 `check`.
+
+    `head_check` is the crc32 of the record's head. So a row that has come to lie in another record, or at another place
+    of its own one, is damaged. None if the record is older than `FIRST_BOUND`.
+    """
+    return check if head_check is None else check ^ (head_check + row & _ALL_BITS)
 
 
 def inflated(data: bytes, limit: int) -> bytes:

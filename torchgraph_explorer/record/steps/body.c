@@ -30,9 +30,10 @@ static uint8_t *pack(uint8_t *to, const int16_t *buckets, const uint32_t *counts
 }
 
 /* `statistics` are `[rows, columns]`; `fingerprints` are `[rows]`, or NULL. The histograms are as in Python's `Histograms`.
- * `body` has room for the table and nine bytes an entry. Returns the size of the body; -1 if the offsets descend. */
+ * `body` has room for the table and nine bytes an entry. `head_check` is as for `envelope.row_check`. Returns the size of the body; -1 if the offsets descend. */
 int64_t torchgraph_encode_body(int64_t rows, int64_t columns, const float *statistics, const uint64_t *fingerprints,
-                               const uint32_t *offsets, const int16_t *buckets, const uint32_t *counts, uint8_t *body) {
+                               const uint32_t *offsets, const int16_t *buckets, const uint32_t *counts, uint8_t *body,
+                               uint32_t head_check) {
     Tables tables;
     fill(tables);
     const int64_t known = columns * WORD, with_fingerprint = known + (fingerprints == NULL ? 0 : 2 * WORD);
@@ -46,16 +47,17 @@ int64_t torchgraph_encode_body(int64_t rows, int64_t columns, const float *stati
         memcpy(words, statistics + row * columns, (size_t)known);
         if (fingerprints != NULL) memcpy(words + known, fingerprints + row, 2 * WORD);
         memcpy(words + with_fingerprint, place, sizeof place);
-        const uint32_t check = checked(tables, checked(tables, 0, words, row_size - WORD), begun, to - begun);
+        const uint32_t content = checked(tables, checked(tables, 0, words, row_size - WORD), begun, to - begun);
+        const uint32_t check = content ^ (head_check + (uint32_t)row);
         memcpy(words + row_size - WORD, &check, sizeof check);
     }
     return to - body;
 }
 
 /* Writes to `sound` whether each of `rows` rows of the body has the right check: 1 or 0. The body has `size` bytes, among
- * them the whole table, and a histogram at most `longest`. */
+ * them the whole table, and a histogram at most `longest`. Checks depend on `head_check` if `is_bound`. */
 void torchgraph_check_rows(int64_t rows, int64_t row_size, const uint8_t *body, int64_t size, int64_t longest,
-                           uint8_t *sound) {
+                           int64_t is_bound, uint32_t head_check, uint8_t *sound) {
     Tables tables;
     fill(tables);
     const int64_t packed = rows * row_size;
@@ -67,6 +69,7 @@ void torchgraph_check_rows(int64_t rows, int64_t row_size, const uint8_t *body, 
         sound[row] = 0;
         if (length > longest || begin + length > size) continue;
         const uint32_t check = checked(tables, 0, words, row_size - WORD);
-        sound[row] = checked(tables, check, body + begin, length) == tail[2];
+        const uint32_t bound = is_bound ? head_check + (uint32_t)row : 0;
+        sound[row] = (checked(tables, check, body + begin, length) ^ bound) == tail[2];
     }
 }

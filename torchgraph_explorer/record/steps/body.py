@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from torchgraph_explorer.histogram import Histograms
 from torchgraph_explorer.record.folder import ReadAt
-from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.envelope import DamageError, row_check
 from torchgraph_explorer.record.format.packing import pack, unpack
 from torchgraph_explorer.record.limits import BODY_AT_ONCE, PACKED_BYTES
 from torchgraph_explorer.record.steps.native_body import check_in_c, encode_in_c
@@ -57,12 +57,14 @@ class Table(NamedTuple):
         size: Bytes of the body.
         rows: How many there are.
         statistics: Names of the columns.
+        head_check: What the checks of the rows depend on; None if they do not.
     """
 
     offset: int
     size: int
     rows: int
     statistics: tuple[str, ...]
+    head_check: int | None = None
 
     @property
     def row_size(self) -> int:
@@ -75,20 +77,32 @@ def row_size(columns: int) -> int:
     return WORD * (columns + _TAIL_WORDS)
 
 
+def known_check(stored: int) -> int | None:
+    """`Table.head_check`, of which `FrameIndex.frames` has -1 for None."""
+    return stored if stored >= 0 else None
+
+
 def encode_body(
     statistics: npt.NDArray[np.float32],
     histograms: Histograms,
     fingerprints: npt.NDArray[np.uint64] | None = None,
+    *,
+    head_check: int,
 ) -> bytes:
-    """The body of a frame with these `[rows, STATISTICS]`, as many histograms, and fingerprints if there are any."""
-    in_c = encode_in_c(statistics, histograms, fingerprints)
-    return encode_in_python(statistics, histograms, fingerprints) if in_c is None else in_c
+    """The body of a frame with these `[rows, STATISTICS]`, as many histograms, and fingerprints if there are any.
+
+    It belongs to the head with the crc32 `head_check`, and to no other.
+    """
+    in_c = encode_in_c(statistics, histograms, fingerprints, head_check=head_check)
+    return encode_in_python(statistics, histograms, fingerprints, head_check=head_check) if in_c is None else in_c
 
 
 def encode_in_python(
     statistics: npt.NDArray[np.float32],
     histograms: Histograms,
     fingerprints: npt.NDArray[np.uint64] | None = None,
+    *,
+    head_check: int,
 ) -> bytes:
     """The body as Python makes it: where `body.c` was not built, and as the reference for that."""
     packed, offsets = pack(histograms)
@@ -103,7 +117,10 @@ def encode_in_python(
     checked = words[:, :-1].tobytes()
     size = WORD * (columns + _TAIL_WORDS - 1)
     places = zip(range(0, len(checked), size), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    words[:, -1] = [_row_check(checked[at : at + size], packed[start:stop]) for at, start, stop in places]
+    words[:, -1] = [
+        row_check(_content_check(checked[at : at + size], packed[start:stop]), head_check, row)
+        for row, (at, start, stop) in enumerate(places)
+    ]
     return words.tobytes() + packed
 
 
@@ -120,7 +137,7 @@ def read_row(read: ReadAt, table: Table, row: int) -> Row | None:
     if histogram + size > table.size or size > PACKED_BYTES:
         return None
     packed = read(table.offset + histogram, size)
-    if _row_check(words[:-WORD], packed) != check:
+    if row_check(_content_check(words[:-WORD], packed), table.head_check, row) != check:
         return None
     statistics, fingerprint = _known_columns(words[:columns], table.statistics)
     return Row(statistics, packed, fingerprint)
@@ -154,7 +171,8 @@ def _rows_of(body: bytes, table: Table) -> list[Row | None]:
         at, begin = row * length, first + start
         packed = body[begin : begin + size]
         is_within = begin + size <= table.size and size <= PACKED_BYTES
-        if is_within and crc32(packed, crc32(body[at : at + length - WORD])) == check:
+        content = body[at : at + length - WORD]
+        if is_within and row_check(_content_check(content, packed), table.head_check, row) == check:
             statistics, fingerprint = _known_columns(body[at : at + columns], known)
             rows.append(Row(statistics, packed, fingerprint))
         else:
@@ -193,7 +211,7 @@ def read_table(read: ReadAt, table: Table) -> Checked | None:
 
 
 def _sound(body: bytes, table: Table) -> npt.NDArray[np.bool_]:
-    in_c = check_in_c(body, rows=table.rows, row_size=table.row_size, longest=PACKED_BYTES)
+    in_c = check_in_c(body, rows=table.rows, row_size=table.row_size, longest=PACKED_BYTES, head_check=table.head_check)
     return sound_in_python(body, table) if in_c is None else in_c
 
 
@@ -263,7 +281,7 @@ def _known_columns(stored: bytes, names: tuple[str, ...]) -> tuple[bytes, int]:
     return b"".join(by_name.get(name, _NAN) for name in STATISTICS), int.from_bytes(halves, "little")
 
 
-def _row_check(words: bytes, packed: bytes) -> int:
+def _content_check(words: bytes, packed: bytes) -> int:
     return crc32(packed, crc32(words))
 
 

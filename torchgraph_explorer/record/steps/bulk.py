@@ -14,7 +14,7 @@ from torchgraph_explorer.record.folder import ReadAt, reading
 from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.steps import by_segment
-from torchgraph_explorer.record.steps.body import FINGERPRINT, Table, read_table
+from torchgraph_explorer.record.steps.body import FINGERPRINT, read_table
 from torchgraph_explorer.record.steps.layout import FrameLayout
 from torchgraph_explorer.record.steps.reading import damaged_in_part, read_frame
 from torchgraph_explorer.schema import STATISTICS
@@ -116,7 +116,7 @@ def _read_merged(model: ModelIndex, number: int, notices: Notices, *, found: Bul
 def _read_alone(read: ReadAt, facts: np.void, columns: _Columns, *, found: BulkRows) -> bool:
     """Read a frame into `found`; False if some of it is damaged."""
     layout = columns.layout
-    table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
+    table = layout.table(facts)
     checked = read_table(read, table)
     if checked is None:
         return False

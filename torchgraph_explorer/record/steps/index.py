@@ -47,6 +47,7 @@ FRAME = np.dtype(
         ("number", np.int64),  # of the segment within the run: tells which of two writes of a step is the later one
         ("body", np.int64),
         ("body_size", np.int64),
+        ("head_check", np.int64),  # as ScannedRecord has it; -1 without
         ("ranks", np.int32),  # that it is from
         ("first", np.int64),  # of as many in `shares`; -1 where there is only this one
     ]
@@ -116,7 +117,8 @@ class FrameIndex:
         scale = frame.gradient_scale if frame.HasField("gradient_scale") else np.nan
         layout = self._layout_id((session, frame.layout))
         segment = self._segment_id(file.path)
-        place = (segment, file.number, found.body, found.body_size)
+        check = -1 if found.head_check is None else found.head_check
+        place = (segment, file.number, found.body, found.body_size, check)
         facts = self.kinds.entry(frame)
         label = self._label_id(frame.label) if frame.HasField("label") else -1
         told = *facts, label, self.training.entry(frame)

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError, inflated
 from torchgraph_explorer.record.limits import COLUMNS, LAYOUT_BYTES, LAYOUT_SERIES, TABLE_BYTES
-from torchgraph_explorer.record.steps.body import row_size
+from torchgraph_explorer.record.steps.body import Table, known_check, row_size
 from torchgraph_explorer.schema import STATISTICS
 
 
@@ -36,6 +36,11 @@ class FrameLayout:
     row_count: int
     statistics: tuple[str, ...]
     size: int
+
+    def table(self, frame: np.void) -> Table:
+        """Where the rows are of a frame that has this layout, and this entry in `FrameIndex.frames`."""
+        place = int(frame["body"]), int(frame["body_size"])
+        return Table(*place, self.row_count, self.statistics, known_check(int(frame["head_check"])))
 
 
 def encode_layout(

@@ -23,7 +23,11 @@ _ENTRY_BYTES = 9
 
 
 def encode_in_c(
-    statistics: npt.NDArray[np.float32], histograms: Histograms, fingerprints: npt.NDArray[np.uint64] | None
+    statistics: npt.NDArray[np.float32],
+    histograms: Histograms,
+    fingerprints: npt.NDArray[np.uint64] | None,
+    *,
+    head_check: int,
 ) -> bytes | None:
     """The same as `body.encode_in_python`.
 
@@ -45,18 +49,21 @@ def encode_in_c(
     numbers = None if fingerprints is None else np.ascontiguousarray(fingerprints, np.uint64)
     body = np.empty(rows * (table.itemsize * columns + _ROW_BYTES) + _ENTRY_BYTES * len(buckets), np.uint8)
     places = (None if each is None else each.ctypes.data for each in (table, numbers, offsets, buckets, counts, body))
-    size: int = built.torchgraph_encode_body(rows, columns, *places)
+    size: int = built.torchgraph_encode_body(rows, columns, *places, head_check)
     return body[:size].tobytes() if size >= 0 else None
 
 
-def check_in_c(body: bytes, *, rows: int, row_size: int, longest: int) -> npt.NDArray[np.bool_] | None:
+def check_in_c(
+    body: bytes, *, rows: int, row_size: int, longest: int, head_check: int | None
+) -> npt.NDArray[np.bool_] | None:
     """The same as `body.sound_in_python`; None if there is no library of this `body.c`."""
     built = _library()
     if built is None:
         return None
     sound = np.empty(rows, np.bool_)
     data = np.frombuffer(body, np.uint8)
-    built.torchgraph_check_rows(rows, row_size, data.ctypes.data, len(body), longest, sound.ctypes.data)
+    binding = (head_check is not None, head_check or 0)
+    built.torchgraph_check_rows(rows, row_size, data.ctypes.data, len(body), longest, *binding, sound.ctypes.data)
     return sound
 
 
@@ -66,9 +73,7 @@ def _library() -> Any:
     if built is None:
         return None
     encode, check = built.torchgraph_encode_body, built.torchgraph_check_rows
-    encode.argtypes, encode.restype = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 6), ctypes.c_int64
-    check.argtypes, check.restype = (*_CHECKED_BY,), None
+    number, place, word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint32
+    encode.argtypes, encode.restype = (number, number, *[place] * 6, word), number
+    check.argtypes, check.restype = (number, number, place, number, number, number, word, place), None
     return built
-
-
-_CHECKED_BY = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

@@ -17,7 +17,7 @@ from torchgraph_explorer.record.model_index import UNKNOWN, ModelIndex, SeriesId
 from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.rows import first_of_each_part, merge_fingerprints, merge_parts
 from torchgraph_explorer.record.ranks.steps import Frames
-from torchgraph_explorer.record.steps.body import Row, Table, decode_rows, read_row, read_rows
+from torchgraph_explorer.record.steps.body import Row, Table, decode_rows, known_check, read_row, read_rows
 from torchgraph_explorer.record.steps.history import History
 from torchgraph_explorer.schema import Frame
 
@@ -108,7 +108,7 @@ def _read_rows(model: ModelIndex, facts: np.void, notices: Notices) -> Numbers:
     path, layout = model.frames.segment(facts["segment"]), model.frames.layout(facts["layout"])
     if layout is None:
         raise _damaged_as_a_whole(path.name, facts)
-    table = Table(int(facts["body"]), int(facts["body_size"]), layout.row_count, layout.statistics)
+    table = layout.table(facts)
     try:
         with reading(path) as read:
             rows = read_rows(read, table)
@@ -195,12 +195,13 @@ def _places(model: ModelIndex, shares: Frames, series: int) -> Iterator[RowLocat
     """Where the rows of `series` are, segment by segment."""
     rows = {layout: _row_and_columns(model, layout, series) for layout in set(shares["layout"].tolist())}
     order = np.argsort(shares["segment"], kind="stable")
-    fields = ("layout", "segment", "body", "body_size")
+    fields = ("layout", "segment", "body", "body_size", "head_check")
     columns = (shares[name][order].tolist() for name in fields)
-    for number, layout, segment, body, size in zip(order.tolist(), *columns, strict=True):
+    for number, layout, segment, body, size, check in zip(order.tolist(), *columns, strict=True):
         if (known := rows[layout]) is not None:
             row, part, row_count, statistics = known
-            yield RowLocation(number, segment, Table(body, size, row_count, statistics), row, part)
+            table = Table(body, size, row_count, statistics, known_check(check))
+            yield RowLocation(number, segment, table, row, part)
 
 
 def _row_and_columns(model: ModelIndex, layout: int, series: int) -> tuple[int, int, int, tuple[str, ...]] | None:

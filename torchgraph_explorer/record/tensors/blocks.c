@@ -101,10 +101,10 @@ static void pack(int word, const uint8_t *data, int64_t size, uint8_t *to) {
 }
 
 /* Writes the rows of the table, of which `numbers` has the numbers of their blocks, or -1; and behind it the blocks. `body` has
- * room for both and for one word more, and `table` for a row of each block. */
+ * room for both and for one word more, and `table` for a row of each block. `head_check` is as for `envelope.row_check`. */
 void torchgraph_encode_blocks(int64_t rows, const int64_t *numbers, int64_t blocks, const uint8_t *const *addresses,
                               const int64_t *sizes, const int64_t *packed_sizes, const uint8_t *words, uint32_t *table,
-                              uint8_t *body) {
+                              uint8_t *body, uint32_t head_check) {
     Tables tables;
     fill(tables);
     uint8_t *const first = body + rows * WORDS * (int64_t)sizeof *table, *to = first;
@@ -119,7 +119,12 @@ void torchgraph_encode_blocks(int64_t rows, const int64_t *numbers, int64_t bloc
     table -= blocks * WORDS;
     const size_t row_size = WORDS * sizeof *table;
     for (int64_t row = 0; row < rows; row++, body += row_size) {
-        if (numbers[row] < 0) memset(body, 0, row_size);
-        else memcpy(body, table + numbers[row] * WORDS, row_size);
+        if (numbers[row] < 0) {
+            memset(body, 0, row_size);
+            continue;
+        }
+        const uint32_t *const words = table + numbers[row] * WORDS, check = words[2] ^ (head_check + (uint32_t)row);
+        memcpy(body, words, row_size - sizeof check);
+        memcpy(body + row_size - sizeof check, &check, sizeof check);
     }
 }

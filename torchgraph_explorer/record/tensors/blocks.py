@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.native import library
-from torchgraph_explorer.record.format.envelope import DamageError
+from torchgraph_explorer.record.format.envelope import DamageError, row_check
 from torchgraph_explorer.reused_memory import Memory
 from torchgraph_explorer.schema import KeptArrays
 
@@ -63,8 +63,8 @@ class Body(Protocol):
     def size(self) -> int:
         """The size of the body in bytes."""
 
-    def write(self, into: Memory) -> None:
-        """Write it at the beginning of `into`, which has `SPARE` bytes more."""
+    def write(self, into: Memory, head_check: int) -> None:
+        """Write it at the beginning of `into`, which has `SPARE` bytes more, for the head with this crc32."""
 
 
 def body_of(arrays: KeptArrays) -> Body:
@@ -74,30 +74,40 @@ def body_of(arrays: KeptArrays) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _BodyInPython:
-    """A body that Python has encoded already."""
+    """A body of which Python has encoded the blocks already.
 
-    data: bytes
+    Attributes:
+        rows: The table, as if it belonged to no head; None for a row of no block.
+        blocks: What follows it.
+    """
+
+    rows: list[Block | None]
+    blocks: bytes
 
     @property
     def size(self) -> int:
-        return len(self.data)
+        return len(self.rows) * ROW_BYTES + len(self.blocks)
 
-    def write(self, into: Memory) -> None:
-        into[: self.size] = np.frombuffer(self.data, np.uint8)
+    def write(self, into: Memory, head_check: int) -> None:
+        table = [
+            (0, 0, 0) if one is None else (one.start, one.size, row_check(one.check, head_check, row))
+            for row, one in enumerate(self.rows)
+        ]
+        data = b"".join((*(struct.pack("<3I", *words) for words in table), self.blocks))
+        into[: self.size] = np.frombuffer(data, np.uint8)
 
 
 def body_in_python(arrays: KeptArrays) -> Body:
     """The body as Python makes it: where `blocks.c` was not built, and as the reference for that."""
     blocks: list[bytes] = []
-    rows: dict[int, tuple[int, int, int]] = {-1: (0, 0, 0)}
+    rows: dict[int, Block | None] = {-1: None}
     end = 0
     for number, (memory, start, size) in enumerate(arrays.places.tolist()):
         data = _packed(arrays.memories[memory][start : start + size].tobytes())
-        rows[number] = (end, len(data), _check(end, data))
+        rows[number] = Block(end, len(data), _check(end, data))
         blocks.append(data)
         end += len(data)
-    table = [word for number in arrays.blocks.ravel().tolist() for word in rows[number]]
-    return _BodyInPython(b"".join((struct.pack(f"<{len(table)}I", *table), *blocks)))
+    return _BodyInPython([rows[number] for number in arrays.blocks.ravel().tolist()], b"".join(blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +130,11 @@ class _BodyInC:
     def size(self) -> int:
         return len(self.numbers) * ROW_BYTES + int(self.blocks[2].sum())
 
-    def write(self, into: Memory) -> None:
+    def write(self, into: Memory, head_check: int) -> None:
         count = len(self.blocks[0])
         table = np.empty((count, WORDS), np.uint32)
         places = (each.ctypes.data for each in (*self.blocks, table, into))
-        self.functions.encode_blocks(len(self.numbers), self.numbers.ctypes.data, count, *places)
+        self.functions.encode_blocks(len(self.numbers), self.numbers.ctypes.data, count, *places, head_check)
 
 
 def body_in_c(arrays: KeptArrays) -> Body | None:
@@ -146,13 +156,17 @@ def block_at(table: bytes, row: int) -> Block:
     return Block(start, size, check)
 
 
-def decode_block(data: bytes, block: Block, expected: int) -> bytes:
-    """The `expected` bytes that are in `block`, which was read as `data`.
+def decode_block(data: bytes, block: Block, expected: int, *, head_check: int | None, row: int) -> bytes:
+    """The `expected` bytes that are in `block`, which was read as `data`, and which row number `row` tells of.
+
+    `head_check` is as for `envelope.row_check`.
 
     Raises:
         DamageError: The check is wrong, or it holds something else.
     """
-    if len(data) != block.size or _check(block.start, data) != block.check or block.size > expected:
+    if len(data) != block.size or block.size > expected:
+        raise DamageError
+    if row_check(_check(block.start, data), head_check, row) != block.check:
         raise DamageError
     return data if block.size == expected else _unpacked(data, expected)
 
@@ -221,5 +235,8 @@ def _functions() -> _Functions | None:
     found = _Functions(built.torchgraph_plan_blocks, built.torchgraph_encode_blocks)
     number, place = ctypes.c_int64, ctypes.c_void_p
     found.plan_blocks.argtypes, found.plan_blocks.restype = (number, *[place] * 4), None
-    found.encode_blocks.argtypes, found.encode_blocks.restype = (number, place, number, *[place] * 6), None
+    found.encode_blocks.argtypes, found.encode_blocks.restype = (
+        (number, place, number, *[place] * 6, ctypes.c_uint32),
+        None,
+    )
     return found

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+from zlib import crc32
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -114,12 +115,12 @@ def encode_step(
         reasons=[printable(reason) for reason in step.reasons[:REASONS]],
         graph=graph,
     )
-    body = body_of(step.arrays)
-    begun = np.frombuffer(enveloped_head(pb.Head(session=mark, tensors=head).SerializeToString(), body.size), np.uint8)
+    body, encoded = body_of(step.arrays), pb.Head(session=mark, tensors=head).SerializeToString()
+    begun = np.frombuffer(enveloped_head(encoded, body.size), np.uint8)
     first, end = len(begun), len(begun) + body.size
     memory = pieces.take(aligned(end) + SPARE)
     memory[:first] = begun
-    body.write(memory[first:])
+    body.write(memory[first:], crc32(encoded))
     memory[end : aligned(end)] = 0
     return memory.data[: aligned(end)]
 

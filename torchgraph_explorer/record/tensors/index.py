@@ -51,6 +51,7 @@ class KeptRecord(NamedTuple):
         file: The segment file.
         body: File offset of the body.
         body_size: Its bytes.
+        head_check: What the checks of the body's rows depend on; None if they do not.
         layout: What it holds, as `encoding.decode_layout` takes it.
         gradient_scale: As in `schema.KeptStep`.
         label: Likewise.
@@ -64,6 +65,7 @@ class KeptRecord(NamedTuple):
     file: SegmentFile
     body: int
     body_size: int
+    head_check: int | None
     layout: bytes
     gradient_scale: float | None
     label: str | None
@@ -302,6 +304,7 @@ class KeptIndex:
             file=segment.file,
             body=found.body,
             body_size=found.body_size,
+            head_check=segment.owner.as_written(found).head_check,
             layout=self._layouts.setdefault(head.layout, head.layout),  # most steps have the same one
             gradient_scale=head.gradient_scale if 0 < head.gradient_scale < math.inf else None,  # 0 if there is none
             label=head.label if head.HasField("label") else None,

@@ -274,7 +274,8 @@ class _Step:
         block = block_at(found, 0)
         if table + block.start + block.size > record.body_size or block.size > expected:
             raise DamageError
-        return decode_block(self.read_at(record.body + table + block.start, block.size), block, expected)
+        data = self.read_at(record.body + table + block.start, block.size)
+        return decode_block(data, block, expected, head_check=record.head_check, row=row)
 
 
 def kept_at(by_step: KeptByStep, step: int, *, rank: int | None, index: KeptIndex, notices: Notices) -> KeptAt:
