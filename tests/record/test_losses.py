@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import time
@@ -135,6 +136,63 @@ def test_what_is_lost_in_the_middle_of_the_last_segment_is_told(tmp_path: Path) 
     segment(tmp_path).write_bytes(data[: at[7]] + data[at[8] :])
     [sentence] = quietly(tmp_path).warnings
     assert sentence.startswith(f"segment 000000.tgraph: {at[8] - at[7]:,} of the {len(data):,} bytes")
+
+
+def test_records_that_are_lost_are_told_though_the_file_is_no_shorter(tmp_path: Path) -> None:
+    """Something else fills the place: copies of other records, which are as sound as they were."""
+    files_left = written(tmp_path)
+    for number, data in enumerate(files_left):
+        first, *others = [*records(data)[2:], len(data)]
+        lost = data[:first] + data[others[0] :]
+        segment(tmp_path, number).write_bytes(lost + 3 * data[others[0] : others[1]])
+        warnings = quietly(tmp_path).warnings
+        assert re.match(
+            rf"segment {number:06d}.tgraph: its records end at byte [\d,]+, and were left at byte [\d,]+; some are "
+            rf"lost, or in it twice$",
+            warnings[-1],
+        )
+        segment(tmp_path, number).write_bytes(data)
+
+
+def test_kept_steps_that_are_lost_are_told_though_the_file_is_no_shorter(tmp_path: Path) -> None:
+    file = with_kept(tmp_path) / "000000.tgraph"
+    data = file.read_bytes()
+    *_, first, second, third = records(data)
+    file.write_bytes(data[:first] + 3 * data[third:])
+    run = quietly(tmp_path)
+    told = "it has the record of step 2 twice, and another one may be lost in its place"
+    with pytest.warns(UserWarning, match=f"segment tensors/000000.tgraph: {told}"):
+        assert run.model().kept.steps.tolist() == [2]
+    assert third - second == second - first, "else it is told by the size"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_frame_that_lies_in_the_place_of_another_one_is_told(ranks: int, tmp_path: Path) -> None:
+    for rank in range(ranks):
+        session = other_session(f"rank {rank}", **({"rank": rank, "world_size": 2} if ranks > 1 else {}))
+        same = [replace(frame(step), statistics=frame(1).statistics, histograms=frame(1).histograms) for step in (1, 2)]
+        write(tmp_path, GRAPH, SERIES, frame(0), *same, Finished(3_000.0), session=session)
+    data = segment(tmp_path).read_bytes()
+    *_, second, third, cells, _ = records(data)
+    segment(tmp_path).write_bytes(data[:second] + data[third:cells] + data[third:])
+    run = quietly(tmp_path)
+    told = "segment 000000.tgraph: it has the record of step 2 twice, and another one may be lost in its place"
+    assert run.warnings == (told,)
+    assert run.model().steps.tolist() == ([0, 2] if ranks == 1 else [0, 1, 2])
+
+
+@pytest.mark.parametrize("left", [1, 2, 3], ids=["of the segment one", "of no segment", "of none and a step"])
+def test_kept_tensors_in_a_file_without_its_beginning_are_told(left: int, tmp_path: Path) -> None:
+    file = with_kept(tmp_path, is_closed=False) / "000000.tgraph"
+    data = file.read_bytes()
+    file.write_bytes(data[:16] + data[records(data)[left] :])
+    run = quietly(tmp_path)
+    if left == 1:
+        assert (run.model().kept.steps.tolist(), run.warnings) == ([0, 1, 2], ())
+        return
+    told = "its first records are damaged, so the session of the others is not known; they were skipped"
+    with pytest.warns(UserWarning, match=f"segment tensors/000000.tgraph: {told}"):
+        assert run.model().kept.steps.tolist() == []
 
 
 def test_nothing_is_told_before_every_machine_can_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

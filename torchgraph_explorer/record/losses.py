@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.folder import SegmentFile
@@ -26,21 +27,38 @@ class Written:
         session: The session's id.
         extent: What was written.
         time: When, in seconds since the epoch.
+        more: Bytes that are known to have been written after that.
     """
 
     session: str
     extent: Extent
     time: float
+    more: int = 0
+
+
+class Placed(NamedTuple):
+    """A file, and what it says of its place.
+
+    Attributes:
+        file: The file.
+        segment: What it says.
+        end: Where its records end, or where the end of the session is among them. None if damage or records of others
+            were found in it, which is told anyway.
+    """
+
+    file: SegmentFile
+    segment: pb.Segment
+    end: int | None
 
 
 def losses(
-    found: Sequence[tuple[SegmentFile, pb.Segment]],
+    found: Sequence[Placed],
     ends: Sequence[Written],
     *,
     unknown: Iterable[SegmentFile],
     folder: str = "",
 ) -> tuple[str, ...]:
-    """A sentence for each segment that is missing, shorter than it was, or not where it was written.
+    """A sentence for each segment that is missing, not as long as it was left, or not where it was written.
 
     Args:
         found: The files, and what each says of its place.
@@ -48,13 +66,13 @@ def losses(
         unknown: Files that do not say whose they are. The damage of those that have records is told already.
         folder: Stands before the names of files.
     """
-    parts: dict[str, dict[int, list[SegmentFile]]] = {}
-    for file, segment in found:
-        if segment.HasField("part"):
-            parts.setdefault(segment.session.id, {}).setdefault(segment.part, []).append(file)
+    parts: dict[str, dict[int, list[Placed]]] = {}
+    for one in found:
+        if one.segment.HasField("part"):
+            parts.setdefault(one.segment.session.id, {}).setdefault(one.segment.part, []).append(one)
     before = [
         Written(segment.session.id, Extent.of(segment.before), segment.began)
-        for _, segment in found
+        for _, segment, _ in found
         if segment.HasField("before")
     ]
     sizes = {file.name: file.size for file in unknown}
@@ -64,9 +82,9 @@ def losses(
     return tuple(dict.fromkeys(f"segment {folder}{sentence}" for sentence in sentences))
 
 
-def _displaced(found: Sequence[tuple[SegmentFile, pb.Segment]]) -> Iterator[str]:
+def _displaced(found: Sequence[Placed]) -> Iterator[str]:
     """On files that were copied, or have changed places, so that the order of names is not that of writing."""
-    placed = [(file, segment.number) for file, segment in found if segment.HasField("part")]
+    placed = [(file, segment.number) for file, segment, _ in found if segment.HasField("part")]
     placed.sort(key=lambda one: (one[0].number, one[0].name))
     order = [(number, file.name.lstrip(_DIGITS)) for file, number in placed]  # at a URL, sessions may share a number
     if all(one < other for one, other in pairwise(order)):
@@ -79,15 +97,21 @@ def _displaced(found: Sequence[tuple[SegmentFile, pb.Segment]]) -> Iterator[str]
             )
 
 
-def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Mapping[str, int]) -> Iterator[str]:
-    number, part, size = written.extent
-    files = parts.get(part, [])
-    largest = max(files, key=lambda file: file.size, default=None)
+def _told(written: Written, parts: Mapping[int, list[Placed]], unknown: Mapping[str, int]) -> Iterator[str]:
+    number, part, left = written.extent
+    files, size = parts.get(part, []), left + written.more
+    largest = max(files, key=lambda one: one.file.size, default=None)
     if largest is not None:
-        if largest.size < size:
+        file, ends = largest.file, [one.end for one in files]
+        if file.size < size:
             yield (
-                f"{largest.name}: {size - largest.size:,} of the {size:,} bytes that were written are missing, and the "
+                f"{file.name}: {size - file.size:,} of the {size:,} bytes that were written are missing, and the "
                 f"records in them"
+            )
+        elif largest.end is not None and left not in ends:
+            yield (
+                f"{file.name}: its records end at byte {largest.end:,}, and were left at byte {left:,}; some are lost, "
+                f"or in it twice"
             )
         return
     name = f"{number:06d}{_ending(parts)}"
@@ -98,7 +122,7 @@ def _told(written: Written, parts: Mapping[int, list[SegmentFile]], unknown: Map
     yield f"{name} is {'empty' if name in unknown else 'missing'}{more}: what the session wrote there is lost"
 
 
-def _ending(parts: Mapping[int, list[SegmentFile]]) -> str:
+def _ending(parts: Mapping[int, list[Placed]]) -> str:
     """What the names of the session's files have behind the number."""
-    names = (file.name for files in parts.values() for file in files)
+    names = (one.file.name for files in parts.values() for one in files)
     return next((name.lstrip(_DIGITS) for name in names), ".tgraph")

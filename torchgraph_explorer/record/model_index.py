@@ -104,9 +104,8 @@ class SessionIndex:
         """Note the end of the session, which is at `record`."""
         self.finished = finished
         if message.HasField("end"):
-            end = Extent.of(message.end)
-            whole = end._replace(size=end.size + record.body - record.offset)  # its end is written, too
-            self.written = Written(self.session.id, whole, finished.time)
+            its_own = record.body - record.offset
+            self.written = Written(self.session.id, Extent.of(message.end), finished.time, more=its_own)
         if message.HasField("kept"):
             self.kept = Written(self.session.id, Extent.of(message.kept), finished.time)
 

@@ -87,6 +87,11 @@ def note_size(file: SegmentFile, notices: Notices, *, part: str = "") -> None:
     notices.add(f"segment {part}{file.name}: it has {file.size:,} bytes, more than a segment can, and was skipped")
 
 
+def note_a_copy(name: str, step: int, notices: Notices) -> None:
+    """Note that the segment called `name` has a record that is a copy of another one."""
+    notices.add(f"segment {name}: it has the record of step {step} twice, and another one may be lost in its place")
+
+
 def note_foreign(file: SegmentFile, owner: Owner, notices: Notices, *, at: int, part: str = "") -> None:
     """Note once, of a file that is `owner`'s, that the record at byte `at` is of another session."""
     if not owner.has_others:

@@ -16,10 +16,10 @@ from torchgraph_explorer.record.folder import Folder, ReadAt, SegmentFile, readi
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.known_series import KnownSeries
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
-from torchgraph_explorer.record.losses import Written, losses
+from torchgraph_explorer.record.losses import Placed, Written, losses
 from torchgraph_explorer.record.model_index import ModelIndex, Source
 from torchgraph_explorer.record.model_record import ModelRecord
-from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_foreign, note_size
+from torchgraph_explorer.record.notices import Notices, note_a_copy, note_a_torn_end, note_foreign, note_size
 from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
@@ -40,6 +40,8 @@ class _Segment:
         seen: What tells whether it is still that file.
         owner: Whose it is.
         is_skipped: It does not belong here.
+        is_damaged: Damage was found in it.
+        finished_at: Where the end of its session is in it.
         session: The model, and the id of the session, once they are known; None for a file that is skipped.
     """
 
@@ -49,7 +51,16 @@ class _Segment:
     seen: Seen = field(default_factory=Seen)
     owner: Owner = field(default_factory=Owner)
     is_skipped: bool = False
+    is_damaged: bool = False
+    finished_at: int | None = None
     session: tuple[str, str] | None = None
+
+    @property
+    def end(self) -> int | None:
+        """As in `losses.Placed`."""
+        if self.is_damaged or self.owner.has_others:
+            return None
+        return self.scanner.position if self.finished_at is None else self.finished_at
 
 
 class RunRecord:
@@ -177,6 +188,9 @@ class RunRecord:
         self._find_strangers(files)
         has_records = [self._read_segment(file) for file in files]
         has_frames = [model.settle(at_once=at_once) for model in self._models.values()]  # also those held back before
+        for model in self._models.values():
+            for path, step in model.frames.twice.items():
+                note_a_copy(path.name, step, self._notices)
         self._notices.stand("segments", self._losses())
         return is_replaced or any(has_records) or any(has_frames)
 
@@ -198,12 +212,12 @@ class RunRecord:
             self._strangers = strangers(places)
 
     def _losses(self) -> tuple[str, ...]:
-        places, unknown = list[tuple[SegmentFile, pb.Segment]](), list[SegmentFile]()
+        places, unknown = list[Placed](), list[SegmentFile]()
         for segment in self._segments.values():
             if segment.owner.segment is None:
                 unknown.append(segment.file)
             elif not segment.is_skipped:
-                places.append((segment.file, segment.owner.segment))
+                places.append(Placed(segment.file, segment.owner.segment, segment.end))
         ends = (one.written for model in self._models.values() for one in model.sessions.values())
         return losses(places, [one for one in ends if one is not None], unknown=unknown)
 
@@ -258,7 +272,7 @@ class RunRecord:
         """Add one record to the index; damage is noted. If reading fails, the record is read again next time."""
         head, file = found.head, segment.file
         if head is None:
-            self._note_damage(file, found)
+            self._note_damage(segment, found)
             return
         try:
             if head.HasField("segment"):
@@ -272,6 +286,8 @@ class RunRecord:
                 elif not self._skip_known(segment, found, read):
                     source = Source(read, file, session, self._notices)
                     self._models[model].take(head, segment.owner.as_written(found), source)
+                    if head.HasField("finished"):
+                        segment.finished_at = found.offset
                     self._remember(segment, found, read)
             else:
                 self._notices.add(
@@ -279,7 +295,7 @@ class RunRecord:
                     f"they were skipped"
                 )
         except DamageError as damage:
-            self._note_damage(file, found, str(damage))
+            self._note_damage(segment, found, str(damage))
         except Exception:
             segment.scanner.position = found.offset
             raise
@@ -298,11 +314,12 @@ class RunRecord:
             known = self._known_series.setdefault(segment.session, KnownSeries())
             known.add(_bytes(segment, found, read))
 
-    def _note_damage(self, file: SegmentFile, found: ScannedRecord, cause: str = "") -> None:
+    def _note_damage(self, segment: _Segment, found: ScannedRecord, cause: str = "") -> None:
+        segment.is_damaged = True
         what = f"record at byte {found.offset} is damaged and was skipped{f': {cause}' if cause else ''}"
         if found.offset == 0:
             what = "it does not begin as a segment does, being damaged or something else"
-        self._notices.add(f"segment {file.name}: {what}")
+        self._notices.add(f"segment {segment.file.name}: {what}")
 
     def _begin(self, segment: _Segment, found: ScannedRecord, head: pb.Segment) -> None:
         """Note which model and session `segment` is of, unless it does not belong here."""

@@ -84,11 +84,13 @@ class FrameIndex:
         frames: `FRAME` each; steps ascending, each once.
         kinds: What the frames' `kind` refers to.
         training: What the frames' `training` refers to.
+        twice: For each file that has a frame twice, the step of one; a session writes none twice.
     """
 
     def __init__(self) -> None:
         self.frames: Frames = np.zeros(0, dtype=FRAME)
         self.kinds, self.training = StepKinds(), TrainingTable()
+        self.twice: dict[Path, int] = {}
         self._new: list[tuple[float, ...]] = []
         self._held_back: list[tuple[float, tuple[float, ...]]] = []
         self._reached: dict[str, int] = {}
@@ -136,6 +138,7 @@ class FrameIndex:
         if not added:
             return False, False
         new, old = np.array(added, dtype=FRAME), self.frames
+        self.twice |= {self.segment(int(one["segment"])): int(one["step"]) for one in _copies(new)}
         if status is None:
             self._new = []
             self.frames = _last_of_each_step(np.concatenate((old, new)))
@@ -236,9 +239,25 @@ class FrameIndex:
         return known
 
 
+def _copies(frames: Frames) -> Frames:
+    """Those that repeat another one of `frames` in the same file."""
+    if not len(frames) or _ascend(frames["step"]):
+        return frames[:0]
+    ordered = frames[np.argsort(frames["head_check"], kind="stable")]
+    this, before = ordered[1:], ordered[:-1]
+    names = ("head_check", "layout", "step", "segment")
+    is_same = np.logical_and.reduce([this[name] == before[name] for name in names]) & (this["head_check"] >= 0)
+    copies: Frames = this[is_same]
+    return copies
+
+
+def _ascend(steps: npt.NDArray[np.int64]) -> bool:
+    return bool((steps[1:] > steps[:-1]).all())
+
+
 def _last_of_each_step(frames: Frames) -> Frames:
     steps = frames["step"]
-    if (steps[1:] > steps[:-1]).all():
+    if _ascend(steps):
         return frames
     order = np.lexsort((frames["body"], frames["number"], steps))
     is_last = np.append(np.diff(steps[order]) > 0, True)

@@ -22,8 +22,8 @@ from torchgraph_explorer.record.limits import (
     TENSOR_GRAPH_BYTES,
     is_moment,
 )
-from torchgraph_explorer.record.losses import SECONDS_TO_BE_SEEN, Written, losses
-from torchgraph_explorer.record.notices import Notices, note_a_torn_end, note_foreign, note_size
+from torchgraph_explorer.record.losses import SECONDS_TO_BE_SEEN, Placed, Written, losses
+from torchgraph_explorer.record.notices import Notices, note_a_copy, note_a_torn_end, note_foreign, note_size
 from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
@@ -84,6 +84,12 @@ class _Segment:
     seen: Seen = field(default_factory=Seen)
     owner: Owner = field(default_factory=Owner)
     records: list[KeptRecord] = field(default_factory=list)
+    is_damaged: bool = False
+
+    @property
+    def end(self) -> int | None:
+        """As in `losses.Placed`."""
+        return None if self.is_damaged or self.owner.has_others else self.scanner.position
 
     @property
     def session(self) -> Session | None:
@@ -136,6 +142,7 @@ class KeptIndex:
         """Read nothing yet."""
         self._folder, self._notices, self._of_run = folder, notices, of_run
         self._sessions: set[str] = set()
+        self._with_copies: set[str] = set()
         self._lock = threading.Lock()
         self._segments: dict[str, _Segment] = {}
         self._layouts: dict[bytes, bytes] = {}
@@ -240,13 +247,13 @@ class KeptIndex:
                 )
 
     def _losses(self) -> tuple[str, ...]:
-        read = [(one.file, one.owner.segment) for one in self._segments.values()]
+        read = [(one.file, one.owner.segment, one.end) for one in self._segments.values()]
         places = [
-            (file, segment)
-            for file, segment in read
+            Placed(file, segment, end)
+            for file, segment, end in read
             if segment and segment.of_tensors and segment.session.id in self._sessions
         ]
-        unknown = [file for file, segment in read if segment is None]
+        unknown = [file for file, segment, _ in read if segment is None]
         return losses(places, self._of_run.kept(), unknown=unknown, folder=_PART)
 
     def _read_segment(self, file: SegmentFile) -> bool:
@@ -275,6 +282,7 @@ class KeptIndex:
         except DamageError:
             is_sound = False
         if not is_sound:
+            segment.is_damaged = True
             place = f"segment {_PART}{segment.file.name}: record at byte {found.offset}"
             self._notices.add(f"{place} is damaged and was skipped")
 
@@ -283,17 +291,24 @@ class KeptIndex:
             require_version(head.segment.version, str(segment.file.path))
             if segment.owner.begin(head.segment) is None:
                 note_foreign(segment.file, segment.owner, self._notices, at=found.offset, part=_PART)
-        elif segment.session is not None and not segment.owner.owns(head):
+        elif segment.session is None:
+            self._notices.add(
+                f"segment {_PART}{segment.file.name}: its first records are damaged, so the session of the others is "
+                f"not known; they were skipped"
+            )
+        elif not segment.owner.owns(head):
             note_foreign(segment.file, segment.owner, self._notices, at=found.offset, part=_PART)
         elif head.HasField("tensors"):
-            if segment.session is None or not _is_sound(head.tensors):
+            if not _is_sound(head.tensors):
                 return False
             segment.records.append(self._record(segment, found, head.tensors))
         elif head.HasField("tensor_graph"):
-            if segment.session is None or head.tensor_graph.id >= KEPT_GRAPHS:
+            if head.tensor_graph.id >= KEPT_GRAPHS:
                 return False
             name = segment.session.id, head.tensor_graph.id
             self._graphs[name] = head.tensor_graph.check, found, segment.file
+        elif head.WhichOneof("record") is None:
+            self._notices.add_unknown("record", (_PART, segment.file.name, found.offset))
         return True
 
     def _record(self, segment: _Segment, found: ScannedRecord, head: pb.Tensors) -> KeptRecord:
@@ -313,6 +328,13 @@ class KeptIndex:
             time=head.time,
         )
 
+    def _note_if_copied(self, record: KeptRecord, before: KeptRecord | None) -> None:
+        name, check = record.file.name, record.head_check
+        is_copy = before is not None and check is not None and (before.file.name, before.head_check) == (name, check)
+        if is_copy and name not in self._with_copies:
+            self._with_copies.add(name)
+            note_a_copy(f"{_PART}{name}", record.step, self._notices)
+
     def _sorted(self, model: str) -> dict[int, Mapping[int, KeptRecord]]:
         segments = [
             one
@@ -327,6 +349,7 @@ class KeptIndex:
             if known is None or known[0] < launch:
                 known = latest[record.step] = launch, {}
             if known[0] == launch:
+                self._note_if_copied(record, known[1].get(rank))
                 known[1][rank] = record
         return {step: dict(sorted(latest[step][1].items())) for step in sorted(latest)}
 
