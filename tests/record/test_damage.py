@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +25,14 @@ from tests.record.examples import (
     write,
     write_small_run,
 )
+from tests.record.mutations import taken_apart
 from torchgraph_explorer.errors import RecordError, TorchgraphWarning
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import enveloped, file_header
 from torchgraph_explorer.record.limits import SEGMENT_BYTES
 from torchgraph_explorer.record.model_record import ModelRecord
 from torchgraph_explorer.record.steps.body import encode_body
-from torchgraph_explorer.run import open_run
+from torchgraph_explorer.run import Model, open_run
 from torchgraph_explorer.schema import Series
 
 pytestmark = pytest.mark.slow
@@ -100,6 +101,24 @@ def body_of_second_frame(data: bytes) -> int:
     at = records(data)[7]
     (size,) = struct.unpack_from("<I", data, at + 8)
     return at + -(-(24 + size) // 8) * 8
+
+
+READS = [
+    pytest.param(lambda model: model.history(0), id="a history"),
+    pytest.param(lambda model: model.rows(range(3)), id="the rows of all series"),
+]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_frame_whose_rows_cannot_be_found_is_told(read: Callable[[Model], object], small_run: Path) -> None:
+    pieces = taken_apart(segment(small_run).read_bytes())
+    head = pb.Head.FromString(pieces[7].head)
+    head.frame.layout = b"no layout"
+    pieces[7].head = head.SerializeToString()
+    segment(small_run).write_bytes(file_header() + b"".join(piece.enveloped() for piece in pieces))
+    run = quietly(small_run)
+    with pytest.warns(TorchgraphWarning, match="000000.tgraph: the frame of step 10 is damaged and was left out"):
+        read(run.model())
 
 
 def test_a_warning_comes_once_and_is_kept(small_run: Path) -> None:

@@ -225,6 +225,18 @@ def test_opening_a_run_and_reading_frames_do_not_touch_kept_tensors(tmp_path: Pa
         assert model.kept.steps.tolist() == []
 
 
+def test_a_dependency_graph_that_is_lost_is_told(tmp_path: Path) -> None:
+    write(tmp_path, replace(kept(0), graph=LOOP_GRAPH))
+    pieces = heads_and_bodies(segment(tmp_path).read_bytes())
+    del pieces[2]
+    segment(tmp_path).write_bytes(file_header() + b"".join(enveloped(*piece) for piece in pieces))
+    model = quietly(tmp_path).model()
+    with pytest.warns(TorchgraphWarning, match=r"tensors/000000.tgraph: the dependency graph of step 0 is lost"):
+        graph = model.tensor_graph(0)
+    assert (len(graph.tensors), graph.edges) == (2, ())
+    assert_right(model, 0)
+
+
 def test_a_torn_end_costs_the_torn_step_only(tmp_path: Path) -> None:
     write(tmp_path, kept(0), kept(1))
     whole = segment(tmp_path).read_bytes()

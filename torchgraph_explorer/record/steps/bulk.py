@@ -16,7 +16,7 @@ from torchgraph_explorer.record.notices import Notices
 from torchgraph_explorer.record.ranks.steps import by_segment
 from torchgraph_explorer.record.steps.body import FINGERPRINT, read_table
 from torchgraph_explorer.record.steps.layout import FrameLayout
-from torchgraph_explorer.record.steps.reading import damaged_in_part, read_frame
+from torchgraph_explorer.record.steps.reading import damaged_in_part, note_unknown_layouts, read_frame
 from torchgraph_explorer.schema import STATISTICS
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -77,6 +77,7 @@ def read_bulk(model: ModelIndex, numbers: Ints, notices: Notices) -> BulkRows:
         _read_merged(model, int(numbers[at]), notices, found=found.at(at))
     alone = np.flatnonzero(~is_merged)
     _, shares = model.frames.by_rank(frames[alone])
+    note_unknown_layouts(model, shares, notices)
     columns = {layout: _columns(model, layout) for layout in set(shares["layout"].tolist())}
     for segment, places in groupby(by_segment(shares), key=lambda place: int(shares["segment"][place])):
         path = model.frames.segment(segment)

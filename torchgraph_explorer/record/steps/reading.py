@@ -159,6 +159,7 @@ def read_history(model: ModelIndex, series: int, *, frames: tuple[int, int | Non
     first_frame, stop_frame = frames
     facts = model.frames.frames[:stop_frame]
     frame_of, shares = model.frames.by_rank(facts[first_frame:])
+    note_unknown_layouts(model, shares, notices)
     found: list[tuple[RowLocation, Row | None]] = []
     for segment, places in groupby(_places(model, shares, series), key=lambda place: place.segment):
         path = model.frames.segment(segment)
@@ -215,6 +216,14 @@ def _row_and_columns(model: ModelIndex, layout: int, series: int) -> tuple[int, 
         return None
     part = int(session.parts_of(known.series[at])[0])
     return int(known.rows[at[0]]), part, known.row_count, known.statistics
+
+
+def note_unknown_layouts(model: ModelIndex, shares: Frames, notices: Notices) -> None:
+    """Note the frames among `shares` of which it cannot be read where their rows are."""
+    unknown = [layout for layout in set(shares["layout"].tolist()) if model.frames.layout(layout) is None]
+    for facts in shares[np.isin(shares["layout"], unknown)] if unknown else ():
+        segment = model.frames.segment(facts["segment"])
+        notices.add(f"segment {segment.name}: the frame of step {facts['step']} is damaged and was left out")
 
 
 def damaged_in_part(segment: str, step: int) -> str:

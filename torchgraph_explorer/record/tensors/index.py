@@ -198,12 +198,14 @@ class KeptIndex:
         """The dependency graph of a step; None if it is not known.
 
         Raises:
-            DamageError: It cannot be decoded.
+            DamageError: It cannot be decoded, or is missing.
             RecordError: The run is gone.
         """
-        found = None if record.graph is None else self._graphs.get((record.session, record.graph))
-        if found is None:
+        if record.graph is None:
             return None
+        found = self._graphs.get((record.session, record.graph))
+        if found is None:
+            raise DamageError
         check, place, file = found
         if place.body_size > TENSOR_GRAPH_BYTES:
             raise DamageError

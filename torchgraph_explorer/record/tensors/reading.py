@@ -312,7 +312,7 @@ def read_graph(by_step: KeptByStep, step: int, *, rank: int | None, index: KeptI
     try:
         graph = index.graph(record)
     except DamageError:
-        notices.add(f"segment tensors/{record.file.name}: the dependency graph of step {step} is damaged")
+        notices.add(f"segment tensors/{record.file.name}: the dependency graph of step {step} is lost")
         graph = None
     graph = TensorGraph((), ()) if graph is None else graph
     known = {one.key for one in graph.tensors}
