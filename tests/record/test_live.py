@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +20,14 @@ from tests.record.examples import (
     facts,
     frame,
     other_session,
+    quietly,
+    records,
     segment,
     write,
     write_small_run,
 )
+from tests.tensors.test_record import kept
+from tests.tensors.test_record import segment as kept_segment
 from torchgraph_explorer.errors import NotFoundError, RecordError
 from torchgraph_explorer.record import scan
 from torchgraph_explorer.record.model_index import ModelIndex
@@ -82,6 +88,47 @@ def test_zeros_at_the_end_are_waited_for(tmp_path: Path) -> None:
     file.write_bytes(data + bytes(8))
     run.refresh()
     assert run.model().finished is not None
+
+
+def zeros(data: bytes) -> bytes:
+    return bytes(len(data))
+
+
+def zeros_at_the_end(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes(len(data) - len(data) // 2)
+
+
+def a_hole(data: bytes) -> bytes:
+    """Over the beginnings of records."""
+    *_, first, _ = records(data)
+    return data[: first - 200] + bytes(400) + data[first + 200 :]
+
+
+@pytest.mark.filterwarnings("ignore::torchgraph_explorer.errors.TorchgraphWarning")
+@pytest.mark.parametrize("early", [zeros, zeros_at_the_end, a_hole])
+@pytest.mark.parametrize("part", ["steps", "kept tensors"])
+def test_what_comes_after_the_size_of_the_file_is_read(
+    early: Callable[[bytes], bytes], part: str, tmp_path: Path
+) -> None:
+    """As over a network, or while a program copies the run that has made the file as long as it will be."""
+    writer = RecordWriter(tmp_path)
+    for record in (SESSION, GRAPH, SERIES, frame(0), frame(1), frame(2)):
+        writer.write(record)
+    for step in range(3):
+        writer.keep(kept(step), 1 << 30)
+    writer.close()
+    write(tmp_path, SERIES, session=other_session("later", created=5_000.0))
+    file = segment(tmp_path) if part == "steps" else kept_segment(tmp_path)
+    data = file.read_bytes()
+    file.write_bytes(early(data))
+    os.utime(file, (0, 0))  # so that the time of what comes is another one
+    run = quietly(tmp_path)
+    model = run.model()
+    assert (len(model), len(model.kept.steps)) < (3, 3)
+    file.write_bytes(data)
+    run.refresh()
+    assert (len(model), len(model.kept.steps)) == (3, 3)
+    assert facts(model.frame(1)) == facts(frame(1))
 
 
 def test_a_graph_that_is_written_again_replaces_the_earlier_one(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from torchgraph_explorer.record.ownership import Owner
 from torchgraph_explorer.record.remote import is_url
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.index import KeptIndex, OfRun
-from torchgraph_explorer.record.unchanged import Seen, continues
+from torchgraph_explorer.record.unchanged import Seen, continues, is_filled
 
 ModelT = TypeVar("ModelT", bound=ModelRecord)
 
@@ -54,6 +54,11 @@ class _Segment:
     is_damaged: bool = False
     finished_at: int | None = None
     session: tuple[str, str] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something behind the last record that was read."""
+        return self.scanner.position < self.scanned
 
     @property
     def end(self) -> int | None:
@@ -201,7 +206,8 @@ class RunRecord:
         for file in files:
             known = self._segments.get(file.name)
             place = known.owner.segment if known is not None else None
-            if place is None and file.size > (known.scanned if known is not None else 0):
+            is_new = known is None or file.size > known.scanned or is_filled(file, known.file)
+            if place is None and is_new and file.size:
                 with reading(file.path) as read:
                     found = beginning(read, file.size, str(file.path))
                 place = found.segment if found is not None else None
@@ -239,10 +245,11 @@ class RunRecord:
         return f"Name one of: {', '.join(map(repr, self.models))}."
 
     def _forget_if_replaced(self, files: list[SegmentFile]) -> bool:
-        """Start over if a file that was read is gone, shorter, or replaced by another."""
+        """Start over if a file that was read is gone, shorter, replaced by another, or damaged and written to again."""
         now = {file.name: file for file in files}
         if all(
-            continues(now.get(name), segment.file, least=segment.file.size, seen=segment.seen)
+            continues(file := now.get(name), segment.file, least=segment.file.size, seen=segment.seen)
+            and not (segment.is_damaged and file is not None and is_filled(file, segment.file))
             for name, segment in self._segments.items()
         ):
             return False
@@ -253,12 +260,13 @@ class RunRecord:
     def _read_segment(self, file: SegmentFile) -> bool:
         """Read the new records of `file`; True if there are any."""
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
+        may_have_more = file.size > segment.scanned or (segment.is_open and is_filled(file, segment.file))
         segment.file = file
         if file.size > SEGMENT_BYTES:
             note_size(file, self._notices)
             return False
         is_new = False
-        if file.size > segment.scanned:
+        if may_have_more:
             with reading(file.path) as read:
                 while (found := segment.scanner.next(read, file.size)) is not None:
                     self._take(segment, found, read)

@@ -28,6 +28,14 @@ class Seen(NamedTuple):
         return self == Seen.of(read, self.stop)
 
 
+def is_filled(now: SegmentFile, before: SegmentFile) -> bool:
+    """Whether something was written to a file that was listed as `before`, and has not grown.
+
+    File systems of a network, and programs that copy, may show the size of a file before they show what is in it.
+    """
+    return now.size == before.size and now.modified != before.modified
+
+
 def continues(now: SegmentFile | None, before: SegmentFile, *, least: int, seen: Seen) -> bool:
     """Whether a file as it is listed `now` is the one that was listed `before`, has `least` bytes, and was `seen`."""
     if now is None or now.inode != before.inode or now.size < least:

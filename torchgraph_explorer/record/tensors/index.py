@@ -29,7 +29,7 @@ from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.scan import ScannedRecord, Scanner, require_version
 from torchgraph_explorer.record.tensors.encoding import KeptLayout, decode_layout
 from torchgraph_explorer.record.tensors.graphs import decode_tensor_graph
-from torchgraph_explorer.record.unchanged import Seen, continues
+from torchgraph_explorer.record.unchanged import Seen, continues, is_filled
 from torchgraph_explorer.schema import Kind, Role, Session, TensorGraph
 
 SeriesKey: TypeAlias = "tuple[str, int | None, Role, str, Kind]"
@@ -85,6 +85,11 @@ class _Segment:
     owner: Owner = field(default_factory=Owner)
     records: list[KeptRecord] = field(default_factory=list)
     is_damaged: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something behind the last record that was read."""
+        return self.scanner.position < self.scanned
 
     @property
     def end(self) -> int | None:
@@ -218,7 +223,8 @@ class KeptIndex:
         for told in self._folder.odd:
             self._notices.add(told)
         is_replaced = any(
-            not continues(files.get(name), known.file, least=known.scanned, seen=known.seen)
+            not continues(file := files.get(name), known.file, least=known.scanned, seen=known.seen)
+            or (known.is_damaged and file is not None and is_filled(file, known.file))
             for name, known in self._segments.items()
         )
         if is_replaced:
@@ -260,11 +266,12 @@ class KeptIndex:
 
     def _read_segment(self, file: SegmentFile) -> bool:
         segment = self._segments.setdefault(file.name, _Segment(file, Scanner(str(file.path))))
+        may_have_more = file.size != segment.scanned or (segment.is_open and is_filled(file, segment.file))
         segment.file = file
         if file.size > SEGMENT_BYTES:
             note_size(file, self._notices, part=_PART)
             return False
-        if file.size == segment.scanned:  # it has not changed, or nothing that was read has
+        if not may_have_more:
             note_a_torn_end(file, segment.scanner, self._notices, part=_PART)
             return False
         before = len(segment.records)
