@@ -77,6 +77,13 @@ def test_runs_of_a_folder_that_is_not_there_are_refused_as_by_open_run(tmp_path:
             act(tmp_path / "rnus")
 
 
+def test_a_link_to_nothing_is_not_proposed_in_place_of_itself(tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to("gone")
+    for act in (list_runs, open_run):
+        with pytest.raises(NotFoundError, match=r"run does not exist\. Pass the folder of"):
+            act(tmp_path / "run")
+
+
 def test_runs_of_a_file_are_refused(tmp_path: Path) -> None:
     tmp_path.joinpath("a.txt").touch()
     with pytest.raises(RecordError, match=r"a\.txt is a file, not a folder\. Pass the folder of runs"):

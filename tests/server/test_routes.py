@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def epoch(served: App) -> int:
 def test_health_says_what_is_served(served: App, logdir: Path) -> None:
     said = {"product": "torchgraph_explorer", "version": __version__, "logdir": str(logdir)}
     assert ask(served, "/api/health").json == said
+
+
+def test_a_run_whose_name_no_address_can_contain_is_listed_with_the_reason(tmp_path: Path) -> None:
+    name = os.fsdecode(b"a \xff run")
+    try:
+        write_small_run(tmp_path / name)
+    except OSError as refused:
+        pytest.skip(f"this file system has no such names: {refused}")
+    write_small_run(tmp_path / "sound")
+    told = {run["run"]: run["error"] for run in ask(app(Runs(tmp_path)), "/api/runs").json["runs"]}
+    assert told["sound"] is None
+    assert "is not UTF-8, so no address can contain it. Rename the folder" in told[name]
 
 
 def test_runs_are_listed_by_their_path_from_the_logdir(served: App, logdir: Path) -> None:

@@ -248,7 +248,8 @@ def _beside(missing: Path) -> str:
         names = os.listdir(missing.parent)  # noqa: PTH208  (names)
     except OSError:
         return ""
-    near = difflib.get_close_matches(missing.name, names, n=1)
+    others = [name for name in names if name != missing.name]  # a link to nothing has that name
+    near = difflib.get_close_matches(missing.name, others, n=1)
     return f" Did you mean {missing.parent / near[0]}?" if near else ""
 
 

@@ -41,8 +41,20 @@ def _run(run: RunInfo) -> Json:
         "first_write": _number(run.first_write) or 0.0,
         "last_write": _number(run.last_write) or 0.0,
         "bytes": run.bytes,
-        "error": run.error,
+        "error": run.error if _is_text(run.name) else _NOT_TEXT,
     }
+
+
+_NOT_TEXT = "The name of its folder is not UTF-8, so no address can contain it. Rename the folder to look at the run."
+
+
+def _is_text(name: str) -> bool:
+    """Whether a page can ask for a run of this name. A folder's may have bytes that are no characters."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
