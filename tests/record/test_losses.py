@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.record.examples import GRAPH, SERIES, SESSION, frame, other_session, quietly, records, segment, write
-from tests.tensors.test_record import kept
+from tests.tensors.test_record import LOOP_GRAPH, kept
 from torchgraph_explorer.record import beginnings, remote, writer
 from torchgraph_explorer.record.discovery import list_runs
 from torchgraph_explorer.record.folder import TENSORS, plugin_folder
@@ -22,7 +22,7 @@ from torchgraph_explorer.record.format.envelope import FILE_HEADER_SIZE
 from torchgraph_explorer.record.ranks.groups import launches
 from torchgraph_explorer.record.writer import RecordWriter
 from torchgraph_explorer.run import open_run
-from torchgraph_explorer.schema import Finished, Record, Session
+from torchgraph_explorer.schema import Finished, Record, Session, TensorGraph
 
 STEPS = range(40)
 SMALL = 6_000
@@ -238,6 +238,29 @@ def resumed(run: Path) -> list[bytes]:
     write(run, GRAPH, SERIES, frame(2), session=other_session("later", created=4_000.0))
     write(run, GRAPH, SERIES, frame(3), session=other_session("last", created=5_000.0))
     return contents(run)
+
+
+@pytest.mark.parametrize("graph", [None, LOOP_GRAPH], ids=["", "with a dependency graph that is new"])
+def test_kept_tensors_that_were_deleted_while_more_were_written_are_told(
+    graph: TensorGraph | None, tmp_path: Path
+) -> None:
+    sink = RecordWriter(tmp_path)
+    before: list[Record] = [SESSION, GRAPH, SERIES, *map(frame, range(3))]
+    for record in before:
+        sink.write(record)
+    sink.keep(kept(0), 1 << 30)
+    shutil.rmtree(plugin_folder(tmp_path, TENSORS))
+    told = "The kept tensors in .* were deleted or moved away .* Those from before step 1 are missing in it now"
+    with pytest.warns(UserWarning, match=told):
+        sink.keep(replace(kept(1), graph=graph), 1 << 30)
+    sink.keep(kept(2), 1 << 30)
+    sink.write(Finished(3_000.0))
+    sink.close()
+    model = open_run(tmp_path).model()
+    assert model.kept.steps.tolist() == [1, 2]
+    assert model.finished is not None
+    assert re.match(told, " ".join(model.finished.notes))
+    assert (len(model.tensor_graph(1).edges) > 0) == (graph is not None)
 
 
 def test_sessions_that_continue_a_run_belong_to_it(tmp_path: Path) -> None:

@@ -105,7 +105,13 @@ class RecordWriter:
         assert self._session is not None, "a session comes before everything else"
         if self._tensors is None:
             begin = partial(self._beginning, of_tensors=True)
-            self._tensors = TensorWriter(self._run_dir, begin, session=self._session, when_cut=self._note_cut)
+            self._tensors = TensorWriter(
+                self._run_dir,
+                begin,
+                session=self._session,
+                when_gone=self._note_kept_gone,
+                when_cut=self._note_cut,
+            )
         return self._tensors.write(step, most)
 
     def when_idle(self) -> None:
@@ -148,6 +154,14 @@ class RecordWriter:
     def _note_gone(self, first: int | None) -> None:
         lacks = "What it held is lost" if first is None else f"The steps before {first} are missing in it now"
         self._note(f"{self._run_dir} was deleted or moved away while it was written to. {lacks}.")
+
+    def _note_kept_gone(self, first: int | None) -> None:
+        """If none follows, a reader tells that they are missing."""
+        if first is not None:
+            self._note(
+                f"The kept tensors in {self._run_dir} were deleted or moved away while more were written. Those from "
+                f"before step {first} are missing in it now."
+            )
 
     def _note_cut(self, file: Path, missing: int, size: int) -> None:
         """Told once: a program that does this once may do it every minute. A reader tells of each file."""

@@ -36,11 +36,12 @@ class TensorWriter:
         begin: Callable[[Place, bool], bytes],
         *,
         session: Session,
+        when_gone: Callable[[int | None], None],
         when_cut: Callable[[Path, int, int], None],
     ) -> None:
         """Write below `run_dir`; `begin` gives the beginning of a segment of `session`.
 
-        `when_cut` is as for `LocalSegments`.
+        `when_gone` and `when_cut` are as for `LocalSegments`.
         """
         self._begin, self._beginning_bytes = begin, len(begin(Place(0), False))
         store: Store
@@ -52,9 +53,7 @@ class TensorWriter:
         else:
             folder = plugin_folder(Path(run_dir), TENSORS)
             self._used = sum(file.size for file in segment_files(folder) if _is_of(file, session))
-            store = LocalSegments(
-                folder, self._beginning, limit=SEGMENT_BYTES, when_gone=lambda _: None, when_cut=when_cut
-            )
+            store = LocalSegments(folder, self._beginning, limit=SEGMENT_BYTES, when_gone=when_gone, when_cut=when_cut)
         self._outbox = Outbox(store, place=f"{run_dir} (kept tensors)")
         self._mark = mark_of(session.id)
         self._graphs: dict[TensorGraph, int] = {}
