@@ -366,6 +366,15 @@ def test_the_segment_of_another_runs_rank_is_not_shown(tmp_path: Path) -> None:
     assert "it is of another run than 000000.tgraph" in run.warnings[0]
 
 
+def test_kept_tensors_in_the_wrong_folder_do_not_make_a_run_another_one(tmp_path: Path) -> None:
+    with_kept(tmp_path / "other", name="other")
+    write(tmp_path / "run", GRAPH, SERIES, frame(0))
+    segment(tmp_path / "run").rename(segment(tmp_path / "run", 1))
+    shutil.copy(plugin_folder(tmp_path / "other", TENSORS) / "000000.tgraph", segment(tmp_path / "run"))
+    write(tmp_path / "run", GRAPH, SERIES, frame(1), session=other_session("later", created=4_000.0))
+    assert quietly(tmp_path / "run").model().steps.tolist() == [0, 1]
+
+
 def test_what_cannot_be_read_in_the_folder_does_not_keep_from_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,7 @@ def run_in(folder: Path, below: int) -> str:
 def _first(files: Iterable[SegmentFile]) -> pb.Segment | None:
     for file in files:
         with suppress(RecordError), reading(file.path) as read:
-            if (found := beginning(read, file.size, str(file.path))) is not None:
+            found = beginning(read, file.size, str(file.path))
+            if found is not None and not found.segment.of_tensors:  # else somebody has put it there
                 return found.segment
     return None
