@@ -47,6 +47,7 @@ _SETUP = (
     "label-smoothing-extreme",
     "class-weights-inverted",
     "class-left-out",
+    "samples-left-out",
 )
 _LARGE = (*_SETUP, "update-too-large", "exploding-gradient", "exploding-activation", "attention-logits-growing")
 _LEFT_OUT = ("no-gradient", "unused-module", "not-in-optimizer", "frozen-by-accident")

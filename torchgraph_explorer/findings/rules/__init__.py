@@ -38,6 +38,7 @@ from torchgraph_explorer.findings.rules.nonfinite import nan
 from torchgraph_explorer.findings.rules.normalised import normalised_over_batch
 from torchgraph_explorer.findings.rules.norms import norm_momentum, normalised_alone
 from torchgraph_explorer.findings.rules.one_class import one_class_batches
+from torchgraph_explorer.findings.rules.one_sample import samples_left_out
 from torchgraph_explorer.findings.rules.optimizer import frozen_by_accident, not_in_optimizer
 from torchgraph_explorer.findings.rules.outweighed import loss_outweighed
 from torchgraph_explorer.findings.rules.padding import padding_mask_inverted
@@ -126,6 +127,7 @@ RULES: dict[str, Rule] = {
     "label-smoothing-extreme": label_smoothing_extreme,
     "class-weights-inverted": class_weights_inverted,
     "class-left-out": class_left_out,
+    "samples-left-out": samples_left_out,
     "attention-logits-growing": attention_logits_growing,
     "attention-saturated": attention_saturated,
     "update-lost-to-rounding": update_lost_to_rounding,

@@ -125,10 +125,10 @@ def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
 def _of_sorted_labels(evidence: Evidence) -> Iterator[Finding]:
     """Report first batches of which nearly each has mostly one label, by the labels that the live training inferred.
 
-    Most batches have one label only, and not all batches have the same one.
+    Most batches have one label only, and not all batches have the same one. Samples without a gradient have none.
     """
     seen = class_weights(evidence)
-    sizes = [(facts_at(evidence, row).batch_size or 0) for row, _ in seen]
+    sizes = [(facts_at(evidence, row).batch_size or 0) * (1 - weights.without_gradient) for row, weights in seen]
     shares = [weights.share for _, weights in seen]
     if len(seen) < LEAST_STEPS or min(sizes) < LEAST_SORTED or evidence.places.classes < LEAST_CLASSES:
         return
