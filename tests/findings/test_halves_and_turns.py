@@ -73,3 +73,48 @@ def test_a_loss_of_one_sample_of_each_batch_is_told_as_that(
     assert ("samples-left-out" in found) == expected
     assert "one-class-batches" not in found
     assert not expected or "only one of the 32 samples of a batch has a gradient" in found["samples-left-out"]
+
+
+class Both(nn.Module):
+    """A recurrent layer that goes both ways, of which a part is taken."""
+
+    def __init__(self, take: Callable[[Tensor, Tensor], Tensor], features: int, layers: int = 1) -> None:
+        super().__init__()
+        self.gru, self.out = nn.GRU(2, 12, layers, batch_first=True, bidirectional=True), nn.Linear(features, 4)
+        self.take = take
+
+    def forward(self, samples: Tensor) -> Tensor:
+        out: Tensor = self.out(self.take(*self.gru(samples.view(-1, 4, 2))))
+        return out
+
+
+UP, DOWN = "multiply the state of its forward direction", "multiply the state of its backward direction"
+
+
+@pytest.mark.parametrize(
+    ("take", "features", "layers", "expected"),
+    [
+        pytest.param(lambda out, _: out[:, -1], 24, 1, {"state-detached": DOWN}, id="outputs at the last place"),
+        pytest.param(lambda out, _: out[:, 0], 24, 2, {"state-detached": f"layer 1 that {UP}"}, id="at the first"),
+        pytest.param(
+            lambda _, h: h[-1],
+            12,
+            1,
+            {"no-gradient": "the forward direction of layer 0 is zero"},
+            id="state of one way",
+        ),
+        pytest.param(lambda _, h: torch.cat([h[-2], h[-1]], 1), 24, 2, {}, id="states of both"),
+        pytest.param(lambda out, _: out.mean(1), 24, 1, {}, id="mean"),
+    ],
+)
+def test_a_direction_of_a_recurrence_of_which_nothing_is_used_is_told(
+    take: Callable[[Tensor, Tensor], Tensor], features: int, layers: int, *, expected: dict[str, str], tmp_path: Path
+) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(SAMPLES), (32,))
+        return F.cross_entropy(model(SAMPLES[at]), CLASSES[at])
+
+    found = {one.kind: one for one in trained(tmp_path, Both(take, features, layers), step, steps=8)}
+    kinds = {"state-detached", "no-gradient"} & found.keys()
+    assert kinds == expected.keys()
+    assert all(found[kind].module == "gru" and text in found[kind].text for kind, text in expected.items())

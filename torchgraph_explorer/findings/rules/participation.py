@@ -224,25 +224,29 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
     """
     flags: dict[tuple[str, str], list[bool]] = {}
     for series, is_zero_always in matrices_by_zero_gradient(evidence, least=LEAST_UNCHANGED):
-        flags.setdefault((series.module, _layer(evidence, series)), []).append(is_zero_always)
-    is_zero = {layer: all(are_zero) for layer, are_zero in flags.items()}
+        flags.setdefault((series.module, _part(evidence, series)), []).append(is_zero_always)
+    flags = _by_layer(flags)
+    is_zero = {part: all(are_zero) for part, are_zero in flags.items()}
     if all(is_zero.values()) or not any(is_zero.values()) or any(vanishing_gradient(evidence)):
         return
-    zeros = [layer for layer in is_zero if is_zero[layer]]
+    zeros = [part for part in is_zero if is_zero[part]]
     left = _left_by_library(evidence, {module for module, _ in zeros})
-    for module, layer in sorted(zeros, key=_order(evidence)):
+    for module, part in sorted(zeros, key=_order(evidence)):
         if module not in evidence.places.called or "Embedding" in evidence.places.class_of(module):
             continue
         is_given_zeros = _is_given_zeros(evidence, module)
+        is_half = "direction" in part
         why = (
             "it is given nothing but zeros."
             if is_given_zeros
-            else f"the output of {'that layer' if layer else 'it'} makes no difference to the loss."
+            else f"the output of {'that direction' if is_half else 'that layer' if part else 'it'} makes no difference "
+            "to the loss."
         )
         advice = (
-            "Look at where that input is made: an array that was never filled, or a decoder that is handed zeros in "
-            "training, and not the targets before each place."
+            _GIVEN_ZEROS
             if is_given_zeros
+            else _HALF
+            if is_half
             else "Look for a factor of zero, a rounding, a comparison, or a term that cancels itself, as `p / p` of a "
             "ratio whose old value was not detached."
         )
@@ -252,11 +256,21 @@ def _zeros(evidence: Evidence) -> Iterator[Finding]:
             "info" if module in left else "warning",
             at=module,
             rows=range(len(evidence)),
-            numbers={"parameters": len(flags[module, layer])},
-            text=f"{named(module)} runs, but the gradient of its weights{layer and f' of layer {layer}'} is zero at "
+            numbers={"parameters": len(flags[module, part])},
+            text=f"{named(module)} runs, but the gradient of its weights{part and f' of {part}'} is zero at "
             f"all recorded steps: {why}",
             advice=advice,
         )
+
+
+_GIVEN_ZEROS = (
+    "Look at where that input is made: an array that was never filled, or a decoder that is handed zeros in training, "
+    "and not the targets before each place."
+)
+_HALF = (
+    "Take the last states of both directions, `torch.cat([h[-2], h[-1]], 1)`: `h[-1]` is that of the backward "
+    "direction alone."
+)
 
 
 def _is_given_zeros(evidence: Evidence, module: str) -> bool:
@@ -271,14 +285,28 @@ def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
     return lambda layer: (evidence.places.order(layer[0]), layer[1])
 
 
-def _layer(evidence: Evidence, series: Series) -> str:
-    """The number, in digits, of the layer of a recurrent module that a parameter is of; empty in other modules."""
-    found = _LAYER.search(series.path) if evidence.places.torch_class_of(series.module) in RECURRENT else None
-    return found[1] if found else ""
+def _part(evidence: Evidence, series: Series) -> str:
+    """The layer and direction of a recurrent module that a parameter is of, in words; empty in other modules."""
+    found = _PART.search(series.path) if evidence.places.torch_class_of(series.module) in RECURRENT else None
+    if found is None:
+        return ""
+    is_both_ways = evidence.places.option(series.module, "bidirectional") == "True"
+    way = f"the {'backward' if found[2] else 'forward'} direction of " if is_both_ways else ""
+    return f"{way}layer {found[1]}"
 
 
-_LAYER = re.compile(r"_l(\d+)(?:_reverse)?$")
+_PART = re.compile(r"_l(\d+)(_reverse)?$")
 """The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
+
+
+def _by_layer(flags: dict[tuple[str, str], list[bool]]) -> dict[tuple[str, str], list[bool]]:
+    """`flags` by module and part, with both directions of a layer joined, unless they are zero for one alone."""
+    found: dict[tuple[str, str], list[bool]] = {}
+    for (module, part), are_zero in flags.items():
+        layer = part.rpartition(" of ")[2]
+        ways = [all(one) for (name, other), one in flags.items() if name == module and other.endswith(layer)]
+        found.setdefault((module, part if any(ways) != all(ways) else layer), []).extend(are_zero)
+    return found
 
 
 def unused_module(evidence: Evidence) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ exactly zero where the state is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -30,6 +31,7 @@ def state_detached(evidence: Evidence) -> Iterator[Finding]:
     The state is detached if it comes from the call before, whose output requires a gradient, and requires none.
     """
     yield from _never_used(evidence)
+    yield from _halves_never_used(evidence)
     calls = evidence.places.calls
     before = _calls_before(evidence)
     looked_at = set[str]()
@@ -86,13 +88,73 @@ def _never_used(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _rows_without_state(evidence: Evidence, module: str) -> Rows | None:
-    """The rows with gradients, if all weights of the state have a gradient of zero and those of the input have not."""
-    columns = {
+def _halves_never_used(evidence: Evidence) -> Iterator[Finding]:
+    """Report directions of recurrent layers whose weights of the state never get any gradient, as the other's do.
+
+    At the place whose output is taken, such a direction has only seen one place.
+    """
+    places = evidence.places
+    for name in sorted(places.called, key=places.order):
+        if places.torch_class_of(name) not in RECURRENT or places.option(name, "bidirectional") != "True":
+            continue
+        for layer in sorted({_layer(path) for path in _gradients(evidence, name)}):
+            found = {way: _rows_without_state(evidence, name, (layer, way)) for way in ("", "_reverse")}
+            unused = [way for way, rows in found.items() if rows is not None]
+            shapes = _given(evidence, name)
+            if len(unused) != 1 or any(1 in shape[:2] for shape in shapes):
+                continue
+            (way,) = unused
+            rows = found[way]
+            assert rows is not None
+            yield _one_place(evidence, name, rows, is_backward=bool(way), layer=layer.removeprefix("_l"))
+
+
+def _one_place(evidence: Evidence, module: str, rows: Rows, *, is_backward: bool, layer: str) -> Finding:
+    """The finding that one direction of a layer has seen one place of the sequence where its output is taken."""
+    way, at = ("backward", "last") if is_backward else ("forward", "first")
+    of_layer = f" of layer {layer}" if layer != "0" else ""
+    return finding(
+        evidence,
+        "state-detached",
+        "warning",
+        at=module,
+        rows=rows,
+        numbers={"steps": len(rows)},
+        text=f"The weights of {named(module)}{of_layer} that multiply the state of its {way} direction never get a "
+        f"gradient: the loss only depends on its output at the {at} place, where this direction has seen that one "
+        "place and no other. Half of what the layer gives says nothing of the rest of the sequence.",
+        advice="Take the last state of both directions: `torch.cat([h[-2], h[-1]], 1)` of the states that the layer "
+        "returns. Or take the mean or the maximum of the outputs over all places.",
+    )
+
+
+_LAYER = re.compile(r"(_l\d+)(?:_reverse)?$")
+"""The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
+
+
+def _layer(path: str) -> str:
+    """The layer that a parameter of a recurrent module is of, as its name has it."""
+    found = _LAYER.search(path)
+    return found[1] if found else ""
+
+
+def _gradients(evidence: Evidence, module: str) -> dict[str, int]:
+    """The columns of the gradients of a module's own parameters, by path."""
+    return {
         one.path: number
         for number in evidence.of_kind("grad", "param")
         if (one := evidence.series[number]).module == module
     }
+
+
+def _rows_without_state(evidence: Evidence, module: str, part: tuple[str, str] | None = None) -> Rows | None:
+    """The rows with gradients, if all weights of the state have a gradient of zero and those of the input have not.
+
+    With a `part`, they are those of a layer and a direction, `""` or `"_reverse"`.
+    """
+    columns = _gradients(evidence, module)
+    if part is not None:
+        columns = {path: number for path, number in columns.items() if path.endswith("".join(part))}
     of_state = [number for path, number in columns.items() if path.startswith("weight_hh")]
     of_input = [number for path, number in columns.items() if path.startswith("weight_ih")]
     if not of_state or not of_input:
