@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tests.findings.trainings import trained
+from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.finding import Finding
 
 pytestmark = pytest.mark.slow
 
@@ -118,3 +120,79 @@ def test_a_direction_of_a_recurrence_of_which_nothing_is_used_is_told(
     kinds = {"state-detached", "no-gradient"} & found.keys()
     assert kinds == expected.keys()
     assert all(found[kind].module == "gru" and text in found[kind].text for kind, text in expected.items())
+
+
+class Game(nn.Module):
+    """Two parts that the loop calls and updates in turn."""
+
+    def __init__(self, given: int = 8) -> None:
+        super().__init__()
+        self.maker = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8), nn.Tanh())
+        self.judge = nn.Sequential(nn.Linear(given, 16), nn.LeakyReLU(), nn.Linear(16, 1))
+
+
+def trainable(part: nn.Module, *, flag: bool) -> None:
+    for one in part.parameters():
+        one.requires_grad = flag
+
+
+def played(
+    folder: Path,
+    game: Game,
+    *,
+    before: Callable[[Game], None],
+    maker: nn.Module | None = None,
+    data: Callable[[Tensor], Tensor] = Tensor.clone,
+) -> list[Finding]:
+    """What is told of 40 turns, in which the judge is frozen for the maker's update, and `before` is called before."""
+    of_judge = torch.optim.Adam(game.judge.parameters(), 1e-3)
+    of_maker = torch.optim.Adam((maker or game.maker).parameters(), 1e-3)
+    with watch(game, log_freq=1, backend="record", logdir=str(folder), run="run", verbose=False):
+        for _ in range(40):
+            before(game)
+            states = SAMPLES[torch.randint(len(SAMPLES), (16,))]
+            loss = game.judge(data(states)).mean().square() + game.judge(data(game.maker(states[:, :4]))).mean()
+            of_judge.zero_grad()
+            loss.backward()
+            of_judge.step()
+            trainable(game.judge, flag=False)
+            of_maker.zero_grad()
+            (-game.judge(data(game.maker(states[:, :4])))).mean().backward()
+            of_maker.step()
+    return list(open_run(str(folder / "run")).model().findings())
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        pytest.param(lambda _: None, ["judge"], id="never unfrozen"),
+        pytest.param(lambda game: trainable(game.judge, flag=True), [], id="unfrozen for its own update"),
+    ],
+)
+def test_a_part_that_stays_frozen_after_the_update_of_another_is_told(
+    before: Callable[[Game], None], expected: list[str], tmp_path: Path
+) -> None:
+    told = [one for one in played(tmp_path, Game(), before=before) if one.kind == "frozen-by-accident"]
+    assert [one.module for one in told] == expected
+    assert all(one.step == 2 and "The optimizer still steps, and changes nothing." in one.text for one in told)
+
+
+def test_a_part_in_no_optimizer_is_no_backbone_where_what_follows_is_given_other_data_too(tmp_path: Path) -> None:
+    game = Game()
+    found = played(tmp_path, game, before=lambda one: trainable(one.judge, flag=True), maker=game.judge)
+    told = {one.module: one.severity for one in found if one.kind == "not-in-optimizer"}
+    assert told == {"maker.0": "warning", "maker.2": "warning"}
+
+
+@pytest.mark.parametrize(
+    ("given", "join", "expected"),
+    [
+        pytest.param(8, Tensor.clone, True, id="all that is judged was made"),
+        pytest.param(12, lambda one: torch.cat([one, one[:, :4] * 3], 1), False, id="actions beside states"),
+    ],
+)
+def test_data_beyond_an_activation_is_told_only_where_that_makes_all_that_is_judged(
+    given: int, join: Callable[[Tensor], Tensor], *, expected: bool, tmp_path: Path
+) -> None:
+    found = played(tmp_path, Game(given), before=lambda one: trainable(one.judge, flag=True), data=join)
+    assert ("targets-out-of-range" in {one.kind for one in found}) == expected

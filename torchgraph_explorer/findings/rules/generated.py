@@ -12,6 +12,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Places
+from torchgraph_explorer.findings.rules.outputs import sample_size
 from torchgraph_explorer.findings.rules.rule import finding, named
 
 RANGES = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Hardtanh": (-1.0, 1.0)}
@@ -55,19 +56,31 @@ def data_beyond_generator(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _pairs(evidence: Evidence) -> dict[str, str]:
-    """Modules that the training loop gives what a bounded activation made, or data; and that activation's name."""
+    """Modules that the training loop gives what a bounded activation made, or data; and that activation's name.
+
+    What was made has to be all that the module is given: beside the states that a critic is given as well, actions may
+    have any range.
+    """
     makers: dict[str, set[str | None]] = {}
+    joined = set[str]()
     for graph in evidence.model.graphs:
         places = Places([graph])
         for number, call in enumerate(places.calls):
-            if call.module and call.parent is None and len(call.inputs) == 1:
-                before = places.producer(number)
-                makers.setdefault(call.module, set()).add(None if before is None else places.calls[before].module)
+            if not call.module or call.parent is not None or len(call.inputs) != 1:
+                continue
+            before = places.producer(number)
+            made = None if before is None else places.calls[before]
+            makers.setdefault(call.module, set()).add(None if made is None else made.module)
+            if made is not None and (not made.outputs or sample_size(made.outputs[0]) != sample_size(call.inputs[0])):
+                joined.add(call.module)
     pairs = {judge: [*filter(None, names)] for judge, names in makers.items() if None in names and len(names) > 1}
     return {
         judge: name
         for judge, (name, *others) in pairs.items()
-        if not others and evidence.places.class_of(name) in RANGES and not name.startswith(f"{judge}.")
+        if not others
+        and judge not in joined
+        and evidence.places.class_of(name) in RANGES
+        and not name.startswith(f"{judge}.")
     }
 
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.places import TORCH, Weight, dimensions
+from torchgraph_explorer.findings.places import TORCH, Places, Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
 from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.frozen_later import stays_frozen
 from torchgraph_explorer.findings.rules.frozen_zero import frozen_at_zero
 from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding, held, listed, named, quoted
@@ -71,7 +72,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     if not modules or not trained:
         return
     is_backbone = max(map(order, modules)) < min(map(order, trained)) and not _are_around(modules, trained)
-    is_backbone &= not _are_adapters(evidence, modules)
+    is_backbone &= not _are_adapters(evidence, modules) and not _are_beside(evidence, modules, trained)
     unfrozen = {module for module, paths in modules.items() if _was_unfrozen(evidence, module, paths, rows)}
     for module in sorted(modules, key=order):
         names = listed(modules[module])
@@ -144,6 +145,22 @@ _RATE = "Give its group a learning rate, and look at what the schedule gives to 
 def _are_around(modules: Iterable[str], trained: set[str]) -> bool:
     """Whether each of `modules` has trained modules inside, so that only parameters of its own are left out."""
     return all(any(name.startswith(f"{module}." if module else "") for name in trained) for module in modules)
+
+
+def _are_beside(evidence: Evidence, modules: Iterable[str], trained: set[str]) -> bool:
+    """Whether the training loop also calls trained modules with what comes from none of `modules`.
+
+    All that the head of a backbone is given comes from the backbone. A critic is given actions from elsewhere, too, and
+    a discriminator data.
+    """
+    for graph in evidence.model.graphs:
+        places = Places([graph])
+        left = [number for number, call in enumerate(places.calls) if call.module in modules]
+        for number, call in enumerate(places.calls):
+            is_own = call.parent is None and any(f"{name}.".startswith(f"{call.module}.") for name in trained)
+            if call.module and is_own and not any(places.leads_to(first, number) for first in left):
+                return True
+    return False
 
 
 def _are_adapters(evidence: Evidence, modules: Mapping[str, list[str]]) -> bool:
@@ -339,6 +356,7 @@ def frozen_by_accident(evidence: Evidence) -> Iterator[Finding]:
     Matrices of zeros are looked at wherever they are.
     """
     yield from frozen_at_zero(evidence)
+    yield from stays_frozen(evidence)
     rows = rows_with(evidence, lambda facts: facts.frozen_in_optimizer is not None)
     if len(rows) < LEAST_ROWS:
         return
