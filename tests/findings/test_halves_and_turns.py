@@ -1,4 +1,4 @@
-"""Losses of one sample, halves of recurrences, and parts that are no longer trained are told."""
+"""Losses of one sample, halves of recurrences, parts that are no longer trained, and the like are told."""
 
 from __future__ import annotations
 
@@ -196,3 +196,36 @@ def test_data_beyond_an_activation_is_told_only_where_that_makes_all_that_is_jud
 ) -> None:
     found = played(tmp_path, Game(given), before=lambda one: trainable(one.judge, flag=True), data=join)
     assert ("targets-out-of-range" in {one.kind for one in found}) == expected
+
+
+def adam(model: nn.Module, *, maximize: bool) -> Callable[[], None]:
+    return torch.optim.Adam(model.parameters(), 1e-2, maximize=maximize).step
+
+
+def by_hand(model: nn.Module, *, maximize: bool) -> Callable[[], None]:
+    @torch.no_grad()
+    def step() -> None:
+        for one in model.parameters():
+            assert one.grad is not None
+            one.add_(one.grad, alpha=0.05 if maximize else -0.05)
+
+    return step
+
+
+@pytest.mark.parametrize("made", [adam, by_hand])
+@pytest.mark.parametrize("maximize", [True, False], ids=["up", "down"])
+def test_updates_up_the_gradient_are_told_as_the_first_cause(
+    made: Callable[..., Callable[[], None]], *, maximize: bool, tmp_path: Path
+) -> None:
+    model = perceptron()
+    update = made(model, maximize=maximize)
+    with watch(model, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(60):
+            at = torch.randint(len(SAMPLES), (32,))
+            loss = F.cross_entropy(model(SAMPLES[at]), CLASSES[at])
+            model.zero_grad()
+            loss.backward()
+            update()
+            watcher.log({"loss": loss.item()})
+    first = [*open_run(str(tmp_path / "run")).model().findings()][:1]
+    assert [(one.kind, one.step) for one in first] == ([("loss-negated", 0)] if maximize else [])

@@ -29,7 +29,7 @@ FULL = TrainingFacts(
     is_training=False,
     other_mode=("bn", "block.bn"),
     groups=(
-        ParameterGroup("AdamW", 1e-3, 0.01, True, ("fc.weight",), (0.9, 0.95)),
+        ParameterGroup("AdamW", 1e-3, 0.01, True, ("fc.weight",), (0.9, 0.95), is_maximising=True),
         ParameterGroup("SGD #2", None, None, False, ()),
     ),
     leftover=("fc.weight",),

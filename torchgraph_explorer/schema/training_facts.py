@@ -18,6 +18,7 @@ class ParameterGroup:
         is_decoupled: The decay is applied to the weights, as AdamW does, and not added to the gradient.
         parameters: Names of those of the model, as in `named_parameters()`; at most 1000.
         betas: `betas`, as Adam has them; None if they are not two numbers in host memory.
+        is_maximising: `maximize`: updates go up the gradient.
     """
 
     optimizer: str
@@ -26,6 +27,7 @@ class ParameterGroup:
     is_decoupled: bool
     parameters: tuple[str, ...]
     betas: tuple[float, float] | None = None
+    is_maximising: bool = False
 
 
 @dataclass(frozen=True, slots=True)

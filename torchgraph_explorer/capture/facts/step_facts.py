@@ -269,6 +269,7 @@ class StepFactsRecorder:
             is_decoupled=is_decoupled or bool(group.get("decoupled_weight_decay")),
             parameters=few(names),
             betas=_betas(group.get("betas")),
+            is_maximising=group.get("maximize") is True,
         )
 
     def after_update(self, optimizers: Iterable[Optimizer], names: Iterable[str]) -> None:

@@ -257,7 +257,7 @@ def loss_diverging(evidence: Evidence) -> Iterator[Finding]:
     loss = judged(evidence)
     if loss is None or not rises(loss) or _is_maximised(loss):
         return
-    base, best, late = _levels(loss)
+    base, best, late = levels(loss)
     is_high = loss.values > (best + late) / 2
     low = np.flatnonzero(~is_high)
     is_high_at_end = len(low) > 0 and low[-1] + 1 < len(loss.values)
@@ -306,7 +306,7 @@ def rises(loss: Loss) -> bool:
     count = len(loss.values)
     if count < (LEAST_BEFORE_NAN if loss.ends_bad else LEAST_TO_DIVERGE):
         return False
-    base, best, late = _levels(loss)
+    base, best, late = levels(loss)
     rise, gained = late - best, base - best
     if loss.ends_bad and count < LEAST_TO_DIVERGE:
         return bool(rise > abs(base))
@@ -317,11 +317,11 @@ def rises(loss: Loss) -> bool:
 
 def _is_maximised(loss: Loss) -> bool:
     """Whether it is an objective that should rise, as a mean log-likelihood: negative, and never below its start."""
-    base, best, _ = _levels(loss)
+    base, best, _ = levels(loss)
     return bool(loss.values.max() < 0 and base - best <= ABOVE_NOISE * loss.noise)
 
 
-def _levels(loss: Loss) -> tuple[float, float, float]:
+def levels(loss: Loss) -> tuple[float, float, float]:
     """The loss at first, at its lowest and at the end, each as a median of several values if there are enough."""
     values, count = loss.values, len(loss.values)
     if count < LEAST_TO_DIVERGE:

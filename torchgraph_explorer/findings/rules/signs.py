@@ -13,6 +13,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import distillations, divergences
+from torchgraph_explorer.findings.rules.ascent import goes_up
 from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged, of_equal_logits
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
@@ -35,10 +36,13 @@ bound. Likewise of another scalar that grows."""
 def loss_negated(evidence: Evidence) -> Iterator[Finding]:
     """The loss is the negative of a cross entropy or squared error, and falls.
 
-    Gradients tell the size of such a loss, but not its sign, which the logged values do.
+    Gradients tell the size of such a loss, but not its sign, which the logged values do. Or updates go up the gradient
+    of a loss that is right, which is as wrong.
     """
     loss = judged(evidence)
     yield from _divergences_below_zero(evidence)
+    if loss is not None and len(loss.values) and goes_up(evidence, loss):
+        yield _uphill(evidence, loss)
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or not _falls(loss):
         return
     for _, info, column, norms in trained_outputs(evidence):
@@ -59,6 +63,23 @@ def loss_negated(evidence: Evidence) -> Iterator[Finding]:
             advice="Change the sign of the loss. A sum of logarithms of probabilities needs a minus before it.",
         )
         return
+
+
+def _uphill(evidence: Evidence, loss: Loss) -> Finding:
+    """The finding that updates make the loss larger."""
+    return finding(
+        evidence,
+        "loss-negated",
+        "error",
+        at=None,
+        rows=range(len(evidence)),
+        numbers={"first": loss.values[0], "last": loss.values[-1]},
+        text="The updates move the parameters along their gradients, which makes the loss larger, and not against "
+        f"them. `{quoted(loss.name)}` rises from the first update on: {loss.values[0]:.4g} at first, "
+        f"{loss.values[-1]:.4g} at the end.",
+        advice="Look for `maximize=True` or a negative learning rate in the optimizer, and for a plus in an update by "
+        "hand: `p -= lr * p.grad` makes the loss smaller.",
+    )
 
 
 def _divergences_below_zero(evidence: Evidence) -> Iterator[Finding]:

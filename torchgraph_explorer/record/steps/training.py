@@ -82,7 +82,10 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
     head.situation = _situation(
         facts.is_training,
         facts.other_mode,
-        tuple((one.optimizer, one.is_decoupled, one.parameters, one.betas or ()) for one in facts.groups),
+        tuple(
+            (one.optimizer, one.is_decoupled, one.parameters, one.betas or (), one.is_maximising)
+            for one in facts.groups
+        ),
         facts.leftover,
         facts.without_optimizer,
         facts.frozen_in_optimizer,
@@ -118,7 +121,7 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
 def _situation(  # noqa: PLR0917  # one for each fact
     is_training: bool,
     other_mode: tuple[str, ...],
-    groups: tuple[tuple[str, bool, tuple[str, ...], tuple[float, ...]], ...],
+    groups: tuple[tuple[str, bool, tuple[str, ...], tuple[float, ...], bool], ...],
     leftover: tuple[str, ...] | None,
     without_optimizer: tuple[str, ...] | None,
     frozen_in_optimizer: tuple[str, ...] | None,
@@ -135,9 +138,13 @@ def _situation(  # noqa: PLR0917  # one for each fact
         other_mode=_written(other_mode),
         groups=[
             pb.Situation.Group(
-                optimizer=printable(optimizer), is_decoupled=is_decoupled, parameters=_written(names), betas=betas
+                optimizer=printable(optimizer),
+                is_decoupled=is_decoupled,
+                parameters=_written(names),
+                betas=betas,
+                is_maximising=is_maximising,
             )
-            for optimizer, is_decoupled, names, betas in groups
+            for optimizer, is_decoupled, names, betas, is_maximising in groups
         ],
         leftover=_names_message(leftover),
         without_optimizer=_names_message(without_optimizer),
@@ -277,7 +284,13 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         other_mode=tuple(situation.other_mode),
         groups=tuple(
             ParameterGroup(
-                one.optimizer, _known(rate), _known(decay), one.is_decoupled, tuple(one.parameters), _betas(one)
+                one.optimizer,
+                _known(rate),
+                _known(decay),
+                one.is_decoupled,
+                tuple(one.parameters),
+                _betas(one),
+                one.is_maximising,
             )
             for one, rate, decay in zip(situation.groups, numbers.learning_rates, numbers.weight_decays, strict=True)
         ),
