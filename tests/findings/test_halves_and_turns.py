@@ -229,3 +229,70 @@ def test_updates_up_the_gradient_are_told_as_the_first_cause(
             watcher.log({"loss": loss.item()})
     first = [*open_run(str(tmp_path / "run")).model().findings()][:1]
     assert [(one.kind, one.step) for one in first] == ([("loss-negated", 0)] if maximize else [])
+
+
+class DropPath(nn.Module):
+    """Drops whole samples."""
+
+    def __init__(self, dropped: float) -> None:
+        super().__init__()
+        self.dropped = dropped
+
+    def forward(self, samples: Tensor) -> Tensor:
+        return samples * (torch.rand(len(samples), 1) > self.dropped) / (1 - self.dropped)
+
+
+class Residual(nn.Module):
+    def __init__(self, dropped: float) -> None:
+        super().__init__()
+        self.inner, self.drop, self.last = nn.Linear(8, 8), DropPath(dropped), nn.Linear(8, 4)
+
+    def forward(self, samples: Tensor) -> Tensor:
+        out: Tensor = self.last(samples + self.drop(self.inner(samples).relu()))
+        return out
+
+
+@pytest.mark.parametrize(("dropped", "expected"), [(0.95, ["drop"]), (0.1, []), (0.5, [])])
+def test_a_class_of_ones_own_that_drops_nearly_all_is_told(dropped: float, expected: list[str], tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(SAMPLES), (32,))
+        return F.cross_entropy(model(SAMPLES[at]), CLASSES[at])
+
+    found = [one for one in trained(tmp_path, Residual(dropped), step, steps=8) if one.kind == "dropout-extreme"]
+    assert [one.module for one in found] == expected
+    assert all("of what it is given to zero" in one.text for one in found)
+
+
+@pytest.mark.parametrize("weight", [0.01, 1e-5], ids=["too much", "little"])
+def test_a_code_that_a_penalty_empties_is_told_at_the_default_schedule(weight: float, tmp_path: Path) -> None:
+    encoder, decoder = nn.Sequential(nn.Linear(8, 64), nn.ReLU()), nn.Linear(64, 8)
+    model = nn.Sequential(encoder, decoder)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    with watch(model, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(280):
+            samples = SAMPLES[torch.randint(len(SAMPLES), (64,))]
+            code = encoder(samples)
+            optimizer.zero_grad()
+            (F.mse_loss(decoder(code), samples) + weight * code.sum()).backward()
+            optimizer.step()
+    found = {one.module: one.severity for one in open_run(str(tmp_path / "run")).model().findings()}
+    assert found == ({"0.1": "warning"} if weight == 0.01 else {})
+
+
+@pytest.mark.parametrize("is_clamped", [True, False])
+def test_a_clamp_of_the_output_is_called_so_and_not_a_tanh(is_clamped: bool, tmp_path: Path) -> None:
+    class Regressor(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4))
+
+        def forward(self, samples: Tensor) -> Tensor:
+            out: Tensor = self.inner(samples)
+            return out.clamp(0, 1) if is_clamped else out
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        samples = SAMPLES[torch.randint(len(SAMPLES), (64,))]
+        return F.mse_loss(model(samples), 2 * samples[:, :4])
+
+    found = [one for one in trained(tmp_path, Regressor(), step, steps=40) if one.kind == "targets-out-of-range"]
+    assert ["A clamp keeps the model's outputs between 0 and 1" in one.text for one in found] == [True] * is_clamped

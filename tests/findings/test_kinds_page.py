@@ -333,6 +333,7 @@ THRESHOLDS = [
     ("collapse", twins.TOGETHER, "0.01"),
     ("collapse", twins.CAME, "0.05"),
     ("dropout-extreme", units.MOST_DROPPED, "0.8"),
+    ("dropout-extreme", units.LEAST_DROPS, "4 steps"),
     ("normalisation-in-eval", modes.MISFIT, "3 times"),
     ("batch-of-one", modes.MANY_POSITIONS, "256"),
     ("norm-momentum", norms.MOST_MOMENTUM, "0.9"),

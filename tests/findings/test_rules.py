@@ -419,14 +419,20 @@ def test_a_loss_that_does_not_fall_follows_from_what_keeps_the_network_from_lear
 def test_units_are_dead_by_what_was_looked_at_since_they_died(
     zero: list[int], constant: int, *, are_dead: bool, tmp_path: Path
 ) -> None:
-    """Of 10 units, so many are zero over windows of 8 steps, and so many constant at each step but the first."""
-    dead = put("relu", "output", "output", "value", value=lambda _: ZEROS, since=1)
+    """Of 10 units, so many are zero over windows of 8 steps, and so many constant at each step but the first.
+
+    A sample has one and a half element above zero in the mean, as in a sparse layer.
+    """
+    sparse = np.arange(400) % 64 == 1
+    dead = put("relu", "output", "output", "value", value=lambda _: sparse, since=1)
     measured = [
         Units("relu", 0, 10, of_window, step % 8 + 1, constant if step else 0, 0.5)
         for step, of_window in enumerate(zero)
     ]
     facts = [TrainingFacts(units=(one,)) for one in measured]
-    model = recorded(tmp_path, perceptron(), steps(dead, count=len(zero)), training=facts)
+    graph = perceptron()
+    wide = tuple(replace(call, outputs=(replace(call.outputs[0], shape=(4, 100)),)) for call in graph.calls)
+    model = recorded(tmp_path, replace(graph, calls=wide), steps(dead, count=len(zero)), training=facts)
     assert ("dead-units" in {one.kind for one in model.findings()}) is are_dead
 
 

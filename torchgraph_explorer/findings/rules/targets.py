@@ -63,6 +63,12 @@ RANGES = {"Sigmoid": (0.0, 1.0), "Hardsigmoid": (0.0, 1.0), "Softmax": (0.0, 1.0
 """The smallest and the largest output of each of these classes."""
 
 
+CLAMP = "clamp"
+"""How a text calls a function that sets what is beyond its bounds to these."""
+
+_CLAMPED = " Where outputs are beyond the limits of a clamp, no gradient comes back: clamp only what is shown or used."
+
+
 def logits_before_nll(evidence: Evidence) -> Iterator[Finding]:
     """The model's outputs are logits, and the loss takes them for the logarithms of probabilities.
 
@@ -129,7 +135,7 @@ def targets_out_of_range(evidence: Evidence) -> Iterator[Finding]:
             beyond = _share_beyond(evidence, low, high)
             if beyond >= OFTEN or (ends_with(evidence, column, name) and _are_too_large(errors, high - low)):
                 error = float(np.sqrt(np.median(errors.values)))
-                yield _out_of_range(evidence, series, errors.rows, name=name, error=error)
+                yield _out_of_range(evidence, series, errors.rows, name=name, within=(low, high), error=error)
         elif sample_size(info) == 1 or _share_beyond(evidence, 0.0, math.inf) >= OFTEN:
             stopped = _stopped_by_relu(evidence, column, norms)
             late = errors.rows[len(errors.rows) // 2 :]
@@ -299,8 +305,8 @@ def squared_errors(evidence: Evidence, column: int, norms: int, *, sign: int = 1
 def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, float]] | None:
     """The class of the last module, or the function that the outputs tell, that bounds the model's output; its bounds.
 
-    Outputs of a function stay within its bounds at all steps, and come near one of them in the last quarter. None if
-    there is no such module or function.
+    Outputs of a function stay within its bounds at all steps, and come near one of them in the last quarter. Those of a
+    clamp are at both bounds at each step of that quarter. None if there is no such module or function.
     """
     module = next((name for name in RANGES if ends_with(evidence, column, name)), None)
     if module is not None:
@@ -308,6 +314,9 @@ def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, floa
     least, most = (evidence.column(name, column).astype(np.float64) for name in ("min", "max"))
     known = np.flatnonzero(np.isfinite(least) & np.isfinite(most))
     late = known[3 * len(known) // 4 :]
+    bounds = (float(np.nanmin(least, initial=np.inf)), float(np.nanmax(most, initial=-np.inf)))
+    if len(known) >= LEAST_OF_FUNCTION and (least[late] == bounds[0]).all() and (most[late] == bounds[1]).all():
+        return CLAMP, bounds
     for name in ("Sigmoid", "Tanh"):
         low, high = RANGES[name]
         near = (1 - NEAR_BOUND) * (high - low)
@@ -319,9 +328,11 @@ def _bounded_by(evidence: Evidence, column: int) -> tuple[str, tuple[float, floa
     return None
 
 
-def _out_of_range(evidence: Evidence, output: Series, rows: Rows, *, name: str, error: float) -> Finding:
+def _out_of_range(
+    evidence: Evidence, output: Series, rows: Rows, *, name: str, within: tuple[float, float], error: float
+) -> Finding:
     """The finding that targets are beyond the bounds of the activation `name`, with this root mean squared error."""
-    low, high = RANGES[name]
+    low, high = within
     return finding(
         evidence,
         "targets-out-of-range",
@@ -331,5 +342,6 @@ def _out_of_range(evidence: Evidence, output: Series, rows: Rows, *, name: str, 
         numbers={"root_mean_squared_error": error, "low": low, "high": high},
         text=f"A {name} keeps the model's outputs between {low:g} and {high:g}, and there are targets out of that "
         f"range: the root mean squared error is {error:.3g}.",
-        advice=f"Leave out the {name} at the end of the network, or scale the targets to its range.",
+        advice=f"Leave out the {name} at the end of the network, or scale the targets to its range."
+        f"{_CLAMPED if name == CLAMP else ''}",
     )

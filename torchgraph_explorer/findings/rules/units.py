@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from torchgraph_explorer.finding import Band, Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.classes import RECTIFIERS
 from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.loss import is_solved
-from torchgraph_explorer.findings.rules.outputs import is_softmax
+from torchgraph_explorer.findings.rules.outputs import is_softmax, sample_size
 from torchgraph_explorer.findings.rules.rule import Rows, finding, held, named, number
 from torchgraph_explorer.findings.rules.sure_policies import policy_is_sure
 from torchgraph_explorer.schema import Series, TensorInfo, Units
+
+Floats = npt.NDArray[np.float64]
 
 DEAD_SHARE = 0.98
 """Least share of zeros in the output of a dead ReLU."""
@@ -27,6 +30,10 @@ DEAD_SHARE = 0.98
 ABOVE_ZERO, MOST_POSITIVE = 1e-30, 0.1
 """From where on a number counts as positive; and the largest share of such elements that a layer's output has before a
 dead ReLU, with a margin for what pooling or a normalisation does between them."""
+
+LEAST_ACTIVE, LEAST_EMPTY = 0.5, 3
+"""Least number of units above zero of each sample, in the mean, of a layer that is sparse and not dead: with fewer,
+most samples have none. And fewest recorded steps at which that is so."""
 
 UNUSED, LEAST_LOOKED_AT = 0.6, 4
 """Least share of the units that are zero for every sample, of a layer of many zeros that is dead and not sparse; and
@@ -44,6 +51,12 @@ largest, or zero."""
 
 NEAR_BOUND = 0.999
 """Least largest magnitude of a tensor that a function between the modules may have made by a tanh or sigmoid."""
+
+DROPS = ("dropout", "droppath", "stochasticdepth")
+"""Parts of the names of classes that drop what they are given, or samples of it, in small letters."""
+
+LEAST_DROPS = 4
+"""Fewest recorded steps at which the output of such a layer tells how much it drops."""
 
 MOST_DROPPED = 0.8
 """Least share of its inputs that a dropout drops which is too large."""
@@ -65,7 +78,7 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
         rows = held(shares[there] >= DEAD_SHARE, evidence.steps[there], share=HELD)
         if (
             rows is None
-            or _are_used(evidence, series, there[rows])
+            or (_are_active(evidence, series, shares[there[rows]]) and _are_used(evidence, series, there[rows]))
             or _is_a_part(evidence, column, at=at, dead=there[rows])
         ):
             continue
@@ -80,7 +93,8 @@ def dead_units(evidence: Evidence) -> Iterator[Finding]:
             numbers={"zeros": worst, "steps": len(rows)},
             text=f"{share} of the outputs of {named(at.module)} are zero after its ReLU, up to the last step. "
             "Units that are zero for every sample get no gradient and never come back.",
-            advice=f"{_CALMER}, normalise the inputs, or use LeakyReLU or GELU.",
+            advice=f"{_CALMER}, normalise the inputs, use LeakyReLU or GELU, or lower a penalty on these outputs if "
+            "the loss has one.",
             band=Band("zero_fraction", high=DEAD_SHARE) if at is series else None,
         )
 
@@ -96,6 +110,17 @@ def _is_a_part(evidence: Evidence, column: int, *, at: Series, dead: Rows) -> bo
     some = {int(dead[0]), int(dead[len(dead) // 2]), int(dead[-1])}
     shares = [evidence.share_within(source, row, (ABOVE_ZERO, math.inf)) for row in some]
     return min(shares) > MOST_POSITIVE
+
+
+def _are_active(evidence: Evidence, output: Series, zeros: Floats) -> bool:
+    """Whether a sample has `LEAST_ACTIVE` elements above zero in the mean, or more, at most of some steps.
+
+    `zeros` are the shares of zeros there. Of too few steps, or where the size of a sample is not known, it has.
+    """
+    info = evidence.places.tensor(output)
+    if info is None or None in info.shape[1:] or len(zeros) < LEAST_EMPTY:
+        return True
+    return bool(np.median(1 - zeros) * sample_size(info) >= LEAST_ACTIVE)
 
 
 def _are_used(evidence: Evidence, output: Series, dead: Rows) -> bool:
@@ -309,7 +334,7 @@ def _has_one_element(info: TensorInfo | None) -> bool:
 
 def dropout_extreme(evidence: Evidence) -> Iterator[Finding]:
     """A dropout layer, or function, drops nearly everything."""
-    for name, dropped, row in _dropouts(evidence):
+    for name, dropped, row, is_measured in _dropouts(evidence):
         if MOST_DROPPED <= dropped <= 1:
             yield finding(
                 evidence,
@@ -318,19 +343,45 @@ def dropout_extreme(evidence: Evidence) -> Iterator[Finding]:
                 at=name,
                 rows=range(row, len(evidence)),
                 numbers={"p": dropped},
-                text=f"{named(name)} drops {dropped:.0%} of its inputs and scales up the rest.",
+                text=f"{named(name)} sets {dropped:.0%} of what it is given to zero, in the mean."
+                if is_measured
+                else f"{named(name)} drops {dropped:.0%} of its inputs and scales up the rest.",
                 advice="Use a share of 0.1 to 0.5. `p` is the share that is dropped, not the one that is kept.",
             )
 
 
-def _dropouts(evidence: Evidence) -> Iterator[tuple[str, float, int]]:
-    """Each dropout layer, and each module whose function drops nearly all, with the share and the row of this."""
+class _Dropout(NamedTuple):
+    """A module that drops a share of what it is given, from a row on; whether that was measured, or is an option."""
+
+    module: str
+    dropped: float
+    row: int
+    is_measured: bool
+
+
+def _dropouts(evidence: Evidence) -> Iterator[_Dropout]:
+    """Each dropout layer, and each module whose function drops nearly all.
+
+    Of layers that do not show their `p`, such as a `DropPath`, the share of elements that they set to zero is measured.
+    """
     places = evidence.places
-    layers = {name for name in places.called if "Dropout" in places.class_of(name)}
+    layers = {name for name in places.called if any(word in places.class_of(name).lower() for word in DROPS)}
     for name in sorted(layers, key=places.order):
-        yield name, number(places.option(name, "p")), 0
+        told = number(places.option(name, "p"))
+        is_told = bool(np.isfinite(told))
+        yield _Dropout(name, told if is_told else _share_dropped(evidence, name), 0, not is_told)
     seen: set[str] = set()
     for row, dropout in operations(evidence, "dropout"):
         if dropout.module not in layers | seen and dropout.numbers[0] >= MOST_DROPPED:
             seen.add(dropout.module)
-            yield dropout.module, dropout.numbers[0], row
+            yield _Dropout(dropout.module, dropout.numbers[0], row, is_measured=False)
+
+
+def _share_dropped(evidence: Evidence, module: str) -> float:
+    """The share of what is not zero in a module's input that is zero in its output, in the mean; NaN if not known."""
+    columns = evidence.find(module, 0, "input", "input[0]"), evidence.find(module, 0, "output", "output")
+    if None in columns or evidence.places.modules[module].params:
+        return math.nan
+    given, left = (1 - evidence.zero_shares[:, column] for column in columns if column is not None)
+    known = np.isfinite(given) & np.isfinite(left) & (given > 0)
+    return float(1 - (left[known] / given[known]).mean()) if known.sum() >= LEAST_DROPS else math.nan
