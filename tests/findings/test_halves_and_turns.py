@@ -296,3 +296,58 @@ def test_a_clamp_of_the_output_is_called_so_and_not_a_tanh(is_clamped: bool, tmp
 
     found = [one for one in trained(tmp_path, Regressor(), step, steps=40) if one.kind == "targets-out-of-range"]
     assert ["A clamp keeps the model's outputs between 0 and 1" in one.text for one in found] == [True] * is_clamped
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        pytest.param(lambda _, optimizer: optimizer.step(), True, id="past the scaler"),
+        pytest.param(lambda scaler, optimizer: (scaler.step(optimizer), scaler.update()), False, id="by the scaler"),
+    ],
+)
+def test_the_factor_of_a_scaler_that_stays_in_the_gradients_is_told(
+    step: Callable[[torch.amp.GradScaler, torch.optim.Optimizer], object], *, expected: bool, tmp_path: Path
+) -> None:
+    model, scaler = perceptron(), torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    with watch(model, log_freq=1, backend="record", logdir=str(tmp_path), run="run", verbose=False) as watcher:
+        for _ in range(30):
+            at = torch.randint(len(SAMPLES), (32,))
+            loss = F.cross_entropy(model(SAMPLES[at]), CLASSES[at])
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            step(scaler, optimizer)
+            watcher.log({"loss": loss.item()})
+    found = [one.text for one in open_run(str(tmp_path / "run")).model().findings() if one.kind == "update-too-large"]
+    assert ["about 65536 times those of the cross entropy" in one for one in found] == [True] * expected
+
+
+NOISE = torch.randn(16, 4, generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("noise", [lambda: NOISE, lambda: torch.randn(16, 4)], ids=["fixed", "new"])
+def test_a_generator_that_is_given_the_same_noise_at_each_step_is_told(
+    noise: Callable[[], Tensor], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    game, bce = Game(), F.binary_cross_entropy_with_logits
+    of_judge, of_maker = (torch.optim.Adam(one.parameters(), 1e-3) for one in (game.judge, game.maker))
+    with watch(game, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(150):
+            data, made = game.judge(SAMPLES[torch.randint(len(SAMPLES), (16,))]), game.maker(noise())
+            judged = game.judge(made.detach())
+            of_judge.zero_grad()
+            (bce(data, torch.ones_like(data)) + bce(judged, torch.zeros_like(judged))).backward()
+            of_judge.step()
+            judged = game.judge(made)
+            of_maker.zero_grad()
+            bce(judged, torch.ones_like(judged)).backward()
+            of_maker.step()
+    told = [one for one in open_run(str(tmp_path / "run")).model().findings() if one.kind == "repeated-batch"]
+    assert [(one.module, one.severity) for one in told] == [("maker", "warning")] * ("fixed" in request.node.name)
+
+
+def test_updates_are_not_called_small_where_all_gradients_are_zero(tmp_path: Path) -> None:
+    def step(model: nn.Module, _: int) -> Tensor:
+        return model(SAMPLES[torch.randint(len(SAMPLES), (32,))]).clamp(min=50).mean()
+
+    assert [one.kind for one in trained(tmp_path, perceptron(), step, steps=12)] == ["no-gradient"]

@@ -14,6 +14,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import need_not_fall
 from torchgraph_explorer.findings.rules.rule import finding
+from torchgraph_explorer.findings.rules.same_noise import noise_repeated
 
 LEAST_STEPS = 8
 """Fewest recorded steps whose batches are compared."""
@@ -35,7 +36,11 @@ _STATISTICS = ("count", "mean", "std", "min", "max", "l2_norm", "zeros")
 
 
 def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
-    """The model's inputs are the same to the last bit at many consecutive steps, or at all steps."""
+    """The model's inputs are the same to the last bit at many consecutive steps, or at all steps.
+
+    So may be those of a generator, which the training loop calls itself.
+    """
+    yield from noise_repeated(evidence)
     inputs = [one for one in evidence.of_kind("value", "input") if not evidence.series[one].module]
     inputs = [one for one in inputs if evidence.is_there[:, one].all() and _is_whole(evidence, one)]
     inputs = [one for one in inputs if not _has_two_values(evidence, one)]

@@ -37,7 +37,7 @@ FIRST = 3
 Floats = npt.NDArray[np.float64]
 
 
-class _Pair(NamedTuple):
+class Pair(NamedTuple):
     """A module that judges with one number a sample, and one whose samples it is given, with optimizers of their own.
 
     Attributes:
@@ -57,7 +57,7 @@ def flat_for_generator(evidence: Evidence) -> Iterator[Finding]:
     A loss like `log(1 - D(G(z)))` is flat there. Its negative form `-log(D(G(z)))` is not, nor is a score without a
     sigmoid. At logits, the gradient vanishes as well; at probabilities, it is that of a logarithm.
     """
-    for judge, maker, steps in _pairs(evidence):
+    for judge, maker, steps in pairs_of(evidence):
         made, judged = _gradients(evidence, maker), _at_outputs(evidence, judge)
         rows = np.array([row for row in steps if made[row] > 0 and judged[row] > 0], np.intp)
         if len(rows) < LEAST_STEPS:
@@ -84,7 +84,7 @@ def flat_for_generator(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _pairs(evidence: Evidence) -> Iterator[_Pair]:
+def pairs_of(evidence: Evidence) -> Iterator[Pair]:
     """Two modules that the training loop calls, and updates in turn, of which one is given what the other made."""
     judges = judges_of(evidence)
     called = sorted({call.module for call in _called_by_loop(evidence)}) if judges else []
@@ -93,7 +93,7 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
         for maker, rows in updated.items():
             alone = sorted(rows - updated[judge])
             if alone and updated[judge] - rows and _is_given(evidence, judge, maker):
-                yield _Pair(judge, maker, alone)
+                yield Pair(judge, maker, alone)
 
 
 def judges_of(evidence: Evidence) -> list[str]:

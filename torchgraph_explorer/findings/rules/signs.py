@@ -140,7 +140,8 @@ def loss_unbounded(evidence: Evidence) -> Iterator[Finding]:
         numbers={"first": first, "last": last},
         text=f"`{quoted(loss.name)}` falls ever faster, from {first:.3g} at first to {last:.3g} at the end: a part of "
         f"it has no lowest value, so the network drives that part on, and learns nothing else.{with_it}",
-        advice="Look for a part with the wrong sign: a divergence, a penalty or a distance that is subtracted.",
+        advice="Look for a part with the wrong sign: a divergence, a penalty or a distance that is subtracted. Or for "
+        "targets that the loss does not allow: those of a binary cross entropy are from 0 to 1.",
     )
 
 

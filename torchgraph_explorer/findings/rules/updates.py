@@ -17,11 +17,13 @@ from torchgraph_explorer.findings.rules.attention import attention_logits_growin
 from torchgraph_explorer.findings.rules.facts import rates_rise
 from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.learning import learns
+from torchgraph_explorer.findings.rules.left_scale import factor_in_gradients
 from torchgraph_explorer.findings.rules.loss import is_flat, judged, loss_diverging
 from torchgraph_explorer.findings.rules.participation import all_unchanged, none_has_gradient
 from torchgraph_explorer.findings.rules.ratios import measured_matrices, measured_ratios, trained_matrices
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows, finding, listed, share_of_training
 from torchgraph_explorer.findings.rules.sure_policies import policy_is_sure
+from torchgraph_explorer.findings.rules.zero_gradients import rows_of_zeros
 from torchgraph_explorer.schema import Series
 
 SMALL_RATIO = 5e-6
@@ -141,6 +143,8 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     if not is_small and not is_unchanged:
         yield from _rounded_beside_others(evidence)
     if (not is_small and not is_unchanged) or none_has_gradient(evidence) or _warms_up(evidence):
+        return
+    if rows_of_zeros(evidence) is not None:  # no gradient comes back, which `no_gradient` says
         return
     most = float(ratios[rows].max()) if len(rows) else 0.0
     how = "None of the weights changes at all" if is_unchanged or not most else f"Updates are {_size(ratios[rows])}"
@@ -280,6 +284,12 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         text = f"The update of step {evidence.steps[most]} is {ratios[most]:.3g} times as large as the weights. {text}"
     if follows is not None:
         text = f"{text} `{follows.kind}` follows, from step {follows.step} on."
+    factor = factor_in_gradients(evidence)
+    if factor is not None:
+        text = (
+            f"{text} The gradients at the model's output are about {factor:.0f} times those of the cross entropy that "
+            "was logged, as where the factor of a `GradScaler` is not taken out."
+        )
     yield finding(
         evidence,
         "update-too-large",
@@ -288,7 +298,9 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         rows=large,
         numbers={"median_ratio": usual, "largest_ratio": ratios[most], "steps": len(large)},
         text=text,
-        advice="Lower the learning rate by a factor of 10, or warm it up.",
+        advice="Lower the learning rate by a factor of 10, or warm it up."
+        if factor is None
+        else "Call `scaler.step(optimizer)` and `scaler.update()` instead of `optimizer.step()`.",
     )
 
 
