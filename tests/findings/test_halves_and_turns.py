@@ -351,3 +351,42 @@ def test_updates_are_not_called_small_where_all_gradients_are_zero(tmp_path: Pat
         return model(SAMPLES[torch.randint(len(SAMPLES), (32,))]).clamp(min=50).mean()
 
     assert [one.kind for one in trained(tmp_path, perceptron(), step, steps=12)] == ["no-gradient"]
+
+
+@pytest.mark.parametrize("label", [1.0, 0.0], ids=["label of data", "its own label"])
+@pytest.mark.parametrize("last", [nn.Identity, nn.Sigmoid])
+def test_a_discriminator_that_is_taught_one_label_for_all_is_told(
+    last: Callable[[], nn.Module], label: float, tmp_path: Path
+) -> None:
+    game = Game()
+    game.judge.append(last())
+    measure = F.binary_cross_entropy if last is nn.Sigmoid else F.binary_cross_entropy_with_logits
+    of_judge, of_maker = (torch.optim.Adam(one.parameters(), 1e-3) for one in (game.judge, game.maker))
+    with watch(game, backend="record", logdir=str(tmp_path), run="run", verbose=False):
+        for _ in range(150):
+            data, made = game.judge(SAMPLES[torch.randint(len(SAMPLES), (16,))]), game.maker(torch.randn(16, 4))
+            judged = game.judge(made.detach())
+            of_judge.zero_grad()
+            (measure(data, torch.ones_like(data)) + measure(judged, torch.full_like(judged, label))).backward()
+            of_judge.step()
+            judged = game.judge(made)
+            of_maker.zero_grad()
+            measure(judged, torch.ones_like(judged)).backward()
+            of_maker.step()
+    found = [one for one in open_run(str(tmp_path / "run")).model().findings() if one.kind == "one-class-batches"]
+    assert [one.module for one in found] == ["judge"] * (label == 1)
+
+
+@pytest.mark.parametrize("itself", [True, False])
+def test_a_loss_of_zero_from_the_first_step_on_is_told(itself: bool, tmp_path: Path) -> None:
+    model = perceptron()
+    other = model if itself else perceptron()
+
+    def step(_: nn.Module, __: int) -> Tensor:
+        samples = SAMPLES[torch.randint(len(SAMPLES), (32,))]
+        with torch.no_grad():
+            wanted = other(samples)
+        return F.kl_div(model(samples).log_softmax(1), wanted.softmax(1), reduction="batchmean")
+
+    found = [one.text for one in trained(tmp_path, model, step, steps=40) if one.kind == "update-too-small"]
+    assert ["The logged loss is zero at all steps" in one for one in found] == [True] * itself

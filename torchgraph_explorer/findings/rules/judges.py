@@ -88,7 +88,7 @@ def pairs_of(evidence: Evidence) -> Iterator[Pair]:
     """Two modules that the training loop calls, and updates in turn, of which one is given what the other made."""
     judges = judges_of(evidence)
     called = sorted({call.module for call in _called_by_loop(evidence)}) if judges else []
-    updated = {name: _updates(evidence, name) for name in called}
+    updated = {name: updates_of(evidence, name) for name in called}
     for judge in judges:
         for maker, rows in updated.items():
             alone = sorted(rows - updated[judge])
@@ -107,7 +107,7 @@ def _called_by_loop(evidence: Evidence) -> list[Call]:
     return [call for graph in evidence.model.graphs for call in graph.calls if call.module and call.parent is None]
 
 
-def _updates(evidence: Evidence, module: str) -> set[int]:
+def updates_of(evidence: Evidence, module: str) -> set[int]:
     """The rows at which an optimizer that has parameters of a module makes an update."""
     rows = rows_with(evidence, lambda facts: bool(facts.groups))
     return {

@@ -16,6 +16,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.cross_entropies import AS_EXPECTED, begins_as_binary
 from torchgraph_explorer.findings.rules.facts import class_weights, facts_at, rows_with
+from torchgraph_explorer.findings.rules.judge_labels import same_label_for_both
 from torchgraph_explorer.findings.rules.loss import noise_of
 from torchgraph_explorer.findings.rules.outputs import (
     EQUAL,
@@ -89,6 +90,7 @@ the length from step to step has to be its standard error."""
 
 def one_class_batches(evidence: Evidence) -> Iterator[Finding]:
     """All samples of nearly each batch have the same label: their gradients at the logits point the same way."""
+    yield from same_label_for_both(evidence)
     by_labels = [*_of_sorted_labels(evidence)]
     if by_labels:
         yield from by_labels

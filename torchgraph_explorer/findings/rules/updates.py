@@ -29,6 +29,9 @@ from torchgraph_explorer.schema import Series
 SMALL_RATIO = 5e-6
 """Nothing is learned if the ratio of the norms of update and weight never reaches this."""
 
+NO_LOSS, LEAST_ZEROS = 1e-6, 8
+"""Largest magnitude of a logged loss that is zero but for rounding, and fewest values that are."""
+
 SLOW_RATIO = 3e-5
 """Nothing is learned if the median of that ratio over the run does not reach this, and the logged loss stays where it
 began."""
@@ -153,6 +156,8 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
     if still:
         how = f"Updates of {listed(still)} are {_size(ratios[rows])}"
         whole = "These layers do not learn, while others do: look at the learning rate of their group."
+    loss = judged(evidence)
+    is_zero = loss is not None and len(loss.values) >= LEAST_ZEROS and np.abs(loss.values).max() < NO_LOSS
     yield finding(
         evidence,
         "update-too-small",
@@ -160,10 +165,18 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         at=still[0] if still else None,
         rows=rows if is_small else range(len(evidence)),
         numbers={"largest_ratio": most},
-        text=f"{how}, although gradients come back. {whole}",
-        advice="Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
+        text=f"{how}, although gradients come back. {whole}{_NOTHING_LEFT if is_zero else ''}",
+        advice="Look at what the loss compares."
+        if is_zero
+        else "Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
         "parameters, and that a schedule does not begin at zero.",
     )
+
+
+_NOTHING_LEFT = (
+    " The logged loss is zero at all steps, the first ones included: there is nothing to learn, as where a model is "
+    "compared with itself, or a mask leaves nothing."
+)
 
 
 def _rounded_beside_others(evidence: Evidence) -> Iterator[Finding]:
