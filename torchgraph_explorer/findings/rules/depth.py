@@ -51,9 +51,10 @@ _LESS = (
 )
 
 _ZEROS = (
-    "Look in between for an operation with a derivative of zero: rounding, `sign`, a comparison, `clamp` out of its "
-    "range, activations of only zeros. A quantisation needs a straight-through estimator, `x + (q - x).detach()`. In "
-    "float16, a small loss needs a `GradScaler`."
+    "Look in between for a factor of zero, such as a gate or a mask that nothing trains, and for an operation with a "
+    "derivative of zero: rounding, `sign`, a comparison, `clamp` out of its range, activations of only zeros. "
+    "A quantisation needs a straight-through estimator, `x + (q - x).detach()`. In float16, a small loss needs a "
+    "`GradScaler`."
 )
 
 
