@@ -476,6 +476,33 @@ def test_only_a_number_is_taken_for_a_count(count: object, updates: int) -> None
     assert updates_by(optimizer) == updates
 
 
+class CountingFromOne(torch.optim.SGD):
+    """Counts in its groups, from 1 on, as pytorch_optimizer's Prodigy does."""
+
+    def __init__(self, params: Any, **options: Any) -> None:
+        super().__init__(params, **options)
+        self.defaults["step"] = 1
+        for group in self.param_groups:
+            group["step"] = 1
+
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            group["step"] += 1
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("updates", [0, BEFORE])
+def test_a_count_that_begins_at_one_does_not_count_an_update_that_was_not_made(updates: int) -> None:
+    model = network()
+    optimizer = CountingFromOne(model.parameters(), lr=0.1)
+    for _ in range(updates):
+        one_update(model, [optimizer])
+    with watch(model, backend=Listening(), verbose=False) as watcher:
+        assert watcher.step == updates
+        one_update(model, [optimizer])
+        assert watcher.step == updates + 1
+
+
 @pytest.mark.slow  # imports Lightning
 @pytest.mark.xdist_group("frameworks")
 @pytest.mark.filterwarnings("ignore")  # what Lightning advises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -89,14 +89,22 @@ def updates_by(optimizer: Optimizer) -> int:
     Where the counts are on a device, this waits for it once.
     """
     states = getattr(optimizer, "state", None)
-    parts = [*(states.values() if isinstance(states, Mapping) else ()), *optimizer.param_groups]
+    parts = states.values() if isinstance(states, Mapping) else ()
     counts = [part[COUNT] for part in parts if isinstance(part, Mapping) and COUNT in part]
+    counts += _counts_of_groups(optimizer)
     numbers = [each for each in counts if isinstance(each, int | float)]
     with NoDispatch():
         tensors = [each for each in counts if type(each) is Tensor and is_readable(each) and each.numel() == 1]
     if tensors and not is_captured():
         numbers += _largest(tensors)
     return int(max((each for each in numbers if 0 < each < MOST_UPDATES), default=0))
+
+
+def _counts_of_groups(optimizer: Optimizer) -> Iterator[object]:
+    """What the groups of parameters count, beyond what they begin with: pytorch_optimizer's Prodigy begins at 1."""
+    begun_at = getattr(optimizer, "defaults", {}).get(COUNT)
+    for count in (group[COUNT] for group in optimizer.param_groups if COUNT in group):
+        yield count - begun_at if isinstance(count, int) and isinstance(begun_at, int) else count
 
 
 def _replaces(new: Optimizer, old: Optimizer) -> bool:
