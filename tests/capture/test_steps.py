@@ -338,6 +338,24 @@ def test_a_parameter_whose_memory_was_freed_costs_only_itself(kept: int) -> None
     assert {key[0] for key in heard.recorded() if key[2] == "param"} == {"first", "last"}
 
 
+def test_facts_are_recorded_although_the_backward_pass_frees_the_memory_of_parameters() -> None:
+    """As that of fully sharded modules, whose parameters are gathered anew for the next pass."""
+    model = Eventful()
+    kept = {each: each.data for each in model.parameters()}
+    for parameter in kept:
+        freed = torch.empty_like(parameter)
+        freed.untyped_storage().resize_(0)
+        parameter.register_post_accumulate_grad_hook(lambda each, freed=freed: setattr(each, "data", freed))
+    watcher, heard = watched(model)
+    for _ in range(2):
+        for parameter, values in kept.items():
+            parameter.data = values
+        model.loss().backward()
+    watcher.close()
+    assert heard.finished.notes == ()
+    assert all(each.training is not None for each in heard.frames)
+
+
 def test_a_gradient_whose_memory_was_freed_costs_only_itself() -> None:
     model = Eventful()
     optimizer = torch.optim.SGD([model.first.bias, *model.last.parameters()], 0.1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, has_memory, is_readable
 
 FIRST = 64
 """How many elements are compared: what is written through `.data`, or by code other than torch's, counts no version."""
@@ -41,6 +41,9 @@ def version_of(tensor: Tensor) -> int:
 
 
 def _first(tensor: Tensor) -> Tensor | None:
-    """The first elements of a tensor; None if reading them would wait for a device, or copy all elements."""
+    """The first elements of a tensor; None if reading them would wait for a device, or copy all elements.
+
+    Fully sharded modules have no memory between their passes.
+    """
     is_at_hand = type(tensor) in ORDINARY and tensor.is_cpu and tensor.is_contiguous() and is_readable(tensor)
-    return tensor.detach().reshape(-1)[:FIRST] if is_at_hand else None
+    return tensor.detach().reshape(-1)[:FIRST] if is_at_hand and has_memory(tensor) else None
