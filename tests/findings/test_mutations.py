@@ -100,6 +100,23 @@ def test_a_penalty_is_all_that_is_left_where_no_margin_is_missed(tmp_path: Path)
     assert warned(trained(tmp_path, network(1), step, rate=0.2, steps=60)) == []
 
 
+@pytest.mark.parametrize(("sign", "is_told"), [(-1, False), (1, True)], ids=["larger", "smaller"])
+def test_gradients_that_are_multiples_of_the_weights_are_of_a_penalty_only_if_these_get_smaller(
+    sign: int, is_told: bool, tmp_path: Path
+) -> None:
+    """As those of layers that are in balance, one of which is the transpose of the other."""
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        return sign * cast("Tensor", model(torch.ones(BATCH, 1))).mean()
+
+    model = nn.Sequential(nn.Linear(1, 24, bias=False), nn.Linear(24, 1, bias=False))
+    with torch.no_grad():
+        first, last = model.parameters()
+        last.copy_(first.T)
+    kinds = {one.kind for one in trained(tmp_path, model, step, rate=0.01, logs=False)}
+    assert ("weight-decay-dominates" in kinds) is is_told
+
+
 def in_order(number: int, classes: int = 2, stay: int = 8) -> tuple[Tensor, Tensor]:
     labels = torch.full((BATCH,), number // stay % classes)
     return samples(labels), labels

@@ -44,6 +44,9 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
     The first is the gradient of a sum of squares of the weights, the second that of a sum of their magnitudes. A loss
     of the data has neither. Where that loss is solved, as a hinge loss beyond all margins is, the gradient of a penalty
     is all that is left, however small the penalty: such steps do not count.
+
+    A penalty makes the weights smaller. The gradient of a loss may well be a multiple of weights that it makes larger:
+    all layers of a network in balance grow by the same factor.
     """
     weights = trained_matrices(evidence)
     if len(weights) < LEAST_MATRICES:
@@ -63,7 +66,7 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
         if len(rows) < max(LEAST_STEPS, OFTEN * len(evidence)):
             continue
         factor = float(np.median(factors[rows]))
-        if not (np.abs(factors[rows] / factor - 1) < ALIKE).all():
+        if not (np.abs(factors[rows] / factor - 1) < ALIKE).all() or not _shrink(evidence, values, since=int(rows[0])):
             continue
         yield finding(
             evidence,
@@ -78,6 +81,12 @@ def penalty_dominates(evidence: Evidence) -> Iterator[Finding]:
             advice="Lower the factor of the penalty on the weights by 100 or more, or leave it out.",
         )
         return
+
+
+def _shrink(evidence: Evidence, values: npt.NDArray[np.intp], *, since: int) -> bool:
+    """Whether the norm of the matrices, whose values these are, is lower at the end than at the row `since`."""
+    norms = np.linalg.norm(evidence.matrix("l2_norm")[:, values].astype(np.float64), axis=1)
+    return bool(norms[-1] < norms[since])
 
 
 def _is_solved(evidence: Evidence) -> Flags:
