@@ -64,12 +64,16 @@ def recorded(
     steps: Sequence[Values],
     *,
     every: int = 1,
+    at: Sequence[int] = (),
     facts: Sequence[StepFacts] = (),
     training: Sequence[TrainingFacts] = (),
     scale: float | None = None,
     scalars: Mapping[str, Sequence[float]] | None = None,
 ) -> Model:
-    """A run with one frame for each of `steps`, and with `scalars` logged at steps 0, 1, …"""
+    """A run with one frame for each of `steps`, and with `scalars` logged at steps 0, 1, …
+
+    The frames are `every` so many steps, or those `at` which they are.
+    """
     keys = list(dict.fromkeys(key for values in steps for key in values))
     series = tuple(
         Series(number, name, None if role == "param" else 0, role, path, kind)
@@ -83,7 +87,8 @@ def recorded(
         statistics = np.array([statistics_of(one) for one in arrays], dtype=np.float32)
         histograms = histograms_of(arrays)
         ended = facts[number] if facts else UPDATED
-        frame = Frame(number * every, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended)
+        step = at[number] if at else number * every
+        frame = Frame(step, 1.0, None, 0, ids, rows, statistics, histograms, scale, ended)
         frames.append(replace(frame, training=training[number] if training else None))
     logged = [_logged(scalars)] if scalars else []
     write(folder, graph, series, *frames, *logged, session=replace(SESSION, clock=None))

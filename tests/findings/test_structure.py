@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,18 @@ def kinds(model: Model) -> list[tuple[str, str, str | None, int]]:
 INPUT = ("", "input", "input[0]", "value")
 
 
-def batched(folder: Path, batch: Callable[[int], int], *, samples: int = 32, **options: Any) -> Model:
-    """A run whose input at each step is one of `BATCHES`."""
+EARLY_THEN_EVERY_50 = (0, 1, 10, 25, *range(50, 400, 50))
+"""The steps that are recorded by default."""
+
+
+def batched(
+    folder: Path, batch: Callable[[int], int], *, samples: int = 32, at: Sequence[int] = range(40), **options: Any
+) -> Model:
+    """A run whose input at each of the steps `at` is one of `BATCHES`."""
     graph = chain(module("fc1", "Linear", weight(2, 2)))
     data = TensorInfo("input[0]", (samples, 2), "float32", False)
     graph = replace(graph, calls=(replace(graph.calls[0], inputs=(data,)), *graph.calls[1:]))
-    return recorded(folder, graph, [{INPUT: BATCHES[batch(step)]} for step in range(40)], **options)
+    return recorded(folder, graph, [{INPUT: BATCHES[batch(step)]} for step in at], at=at, **options)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +62,23 @@ def test_repeated_batches_are_told(
     batch: Callable[[int], int], expected: list[tuple[str, str, str, int]], tmp_path: Path
 ) -> None:
     assert kinds(batched(tmp_path, batch)) == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "is_told"),
+    [
+        pytest.param(lambda step: step % 50, False, id="rounds of 50 batches"),
+        pytest.param(lambda step: (step + 7) % 50, False, id="rounds that began before"),
+        pytest.param(lambda step: step % 25, False, id="rounds of 25 batches"),
+        pytest.param(lambda step: min(step, 30), True, id="stuck"),
+        pytest.param(lambda step: step if step < 30 else 1, True, id="stuck at an earlier one"),
+    ],
+)
+def test_a_batch_that_comes_in_each_round_through_the_data_is_not_told(
+    batch: Callable[[int], int], is_told: bool, tmp_path: Path
+) -> None:
+    told = {one[0] for one in kinds(batched(tmp_path, batch, at=EARLY_THEN_EVERY_50))}
+    assert ("repeated-batch" in told) is is_told
 
 
 def test_a_whole_data_set_at_each_step_is_not_told(tmp_path: Path) -> None:
@@ -234,6 +257,14 @@ def routed(folder: Path, shares: list[list[int]]) -> Model:
         pytest.param([[64, 64, 64, 64]] * 8, [], id="layers one after the other"),
         pytest.param([[4096, 256, 16, 1]] * 8, [], id="layers for several sizes of an image"),
         pytest.param([[20, 44], [44, 20]] * 4, [], id="only two"),
+        pytest.param(
+            [[64, 0, 0, 0], [60, 4, 0, 0]] + [[64, 0, 0, 0]] * 6,
+            [("expert-imbalance", "warning", "experts", 0)],
+            id="one gets all but at first",
+        ),
+        pytest.param([[64, 0, 0, 0]] * 8, [("expert-imbalance", "warning", "experts", 0)], id="one gets all"),
+        pytest.param([[64, 0, 0, 0], [0, 64, 0, 0]] + [[64, 0, 0, 0]] * 6, [], id="heads of tasks in turn"),
+        pytest.param([[64, 64, 0, 0], [0, 0, 32, 32]] + [[64, 64, 0, 0]] * 6, [], id="pairs in turn"),
     ],
 )
 def test_experts_that_get_nothing_are_told(

@@ -48,7 +48,7 @@ def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
         return
     changes = _changes(evidence, inputs)
     runs = np.diff(np.flatnonzero(np.concatenate([[True], changes, [True]])))
-    is_stuck = len(runs) > LEAST_DIFFERENT and runs[-1] >= STUCK * len(evidence)
+    is_stuck = len(runs) > LEAST_DIFFERENT and runs[-1] >= STUCK * len(evidence) and not _comes_round(evidence, inputs)
     is_slow = len(runs) > LEAST_DIFFERENT and np.median(runs) >= IN_A_ROW and not _are_apart(evidence)
     at = evidence.series[inputs[0]]
     if len(runs) == 1 and _is_usual_batch(evidence, inputs[0]):
@@ -111,6 +111,21 @@ def _changes(evidence: Evidence, inputs: list[int]) -> npt.NDArray[np.bool_]:
         values = evidence.matrix(name)[:, inputs]
         changed |= (values[1:] != values[:-1]).any(axis=1)
     return changed
+
+
+def _comes_round(evidence: Evidence, inputs: list[int]) -> bool:
+    """Whether the last batch is that of all recorded steps at multiples of some period from it, and of no other.
+
+    A loader that does not shuffle gives the same batch once in each round through the data. It is recorded each time
+    where the period of the recorded steps is one of such rounds, too.
+    """
+    is_same = np.ones(len(evidence), dtype=bool)
+    for name in _STATISTICS:
+        values = evidence.matrix(name)[:, inputs]
+        is_same &= (values == values[-1]).all(axis=1)
+    before = evidence.steps[-1] - evidence.steps
+    period = np.gcd.reduce(before[is_same])
+    return bool(period > 1 and (is_same == (before % period == 0)).all())
 
 
 def _are_apart(evidence: Evidence) -> bool:

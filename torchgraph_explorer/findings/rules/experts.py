@@ -33,7 +33,7 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
         taken = np.stack([_taken(evidence, inputs.get(expert.name, [])) for expert in experts], axis=1)
         total = taken.sum(axis=1)
         rows = np.flatnonzero(total > 0)
-        if len(rows) < 2 or not _are_routed(evidence, taken[rows]):
+        if len(rows) < 2 or not _are_routed(evidence, taken[rows]) or _are_in_turn(taken[rows]):
             continue
         since = next((at for at in (0, len(rows) // 4, len(rows) // 2) if _used(taken[rows[at:]]) < IN_USE), None)
         if since is None:
@@ -113,3 +113,14 @@ def _are_routed(evidence: Evidence, taken: np.ndarray[tuple[int, int], np.dtype[
     differ = (shares.max(axis=1) > shares.min(axis=1)).mean() > OFTEN
     varies = bool((np.ptp(shares, axis=0) > 0).any() or (taken == 0).any())
     return bool(differ and varies and total.max() < 2 * np.median(total))
+
+
+def _are_in_turn(taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
+    """Whether modules that take so many elements, `[steps, experts]`, get the whole batch of a step or nothing of it.
+
+    As heads of several tasks do, or parts of a network of which some are drawn at each step. It is not always the same
+    ones that get it. Which steps are recorded decides how often each is seen.
+    """
+    get_it = taken > 0
+    are_whole = ((taken == taken.max(axis=1, keepdims=True)) | ~get_it).all()
+    return bool(are_whole and (get_it != get_it[0]).any())
