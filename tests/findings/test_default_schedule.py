@@ -427,3 +427,37 @@ def test_the_first_update_of_a_loop_that_updates_by_hand_is_not_told_alone(tmp_p
     found = open_run(str(tmp_path / "run")).model()
     assert found.steps[:3].tolist() == [0, 1, 10]
     assert found.findings() == ()
+
+
+class WithDecoder(nn.Module):
+    """Gives classes, and what it was given, from the same features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+        self.classes, self.decoder = nn.Linear(16, 3), nn.Linear(16, 8)
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.encoder(inputs)
+        return self.classes(features), self.decoder(features)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        pytest.param(lambda step: step % 7 == 6, [], id="in every seventh step"),
+        pytest.param(lambda _: False, [("no-gradient", "warning")], id="never"),
+    ],
+)
+def test_a_loss_that_counts_in_unrecorded_steps_alone_trains_its_layers(
+    counts: Callable[[int], bool], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    def step(model: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> dict[str, Tensor]:
+        at = batch()
+        classes, decoded = model(SAMPLES[at])
+        loss = F.cross_entropy(classes, LABELS[at]) + counts(number) * F.mse_loss(decoded, SAMPLES[at])
+        update(optimizer, loss)
+        return {"loss": loss}
+
+    found = told(tmp_path, WithDecoder(), step, steps=220)
+    assert [one for one in found if one[0] == "no-gradient"] == expected

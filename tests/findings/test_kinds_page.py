@@ -70,6 +70,7 @@ from torchgraph_explorer.findings.rules import (
     undone,
     units,
     updates,
+    zero_gradients,
 )
 
 ROOT = Path(__file__).parent.parent.parent
@@ -237,6 +238,7 @@ THRESHOLDS = [
     ("input-not-normalised", beginning.SMALL_INPUT, "0.01"),
     ("constant-input", inputs.LEAST_STEPS, "4"),
     ("no-gradient", participation.LEAST_UNCHANGED, "4"),
+    ("no-gradient", zero_gradients.GROWS, "0.01 %"),
     ("not-in-optimizer", optimizer.LEAST_STEPS, "50 steps"),
     ("frozen-by-accident", optimizer.HELD_SHARE, "75 %"),
     ("frozen-by-accident", optimizer.MADE_SHARE, "50 %"),

@@ -14,15 +14,37 @@ from torchgraph_explorer.schema import Series
 LEAST_STEPS = 4
 """Fewest recorded steps at which all gradients are zero."""
 
+GROWS = 1e-4
+"""Least growth of a matrix from one recorded step to the next, over its size, that is no rounding."""
+
 
 def matrices_by_zero_gradient(evidence: Evidence, *, least: int) -> Iterator[tuple[Series, bool]]:
-    """Each matrix that can be trained and has gradients at `least` steps or more, and whether all of them are zero."""
+    """Each matrix that can be trained and has gradients at `least` steps or more, and whether it gets zeros alone.
+
+    Its recorded gradients are zero then, and nothing shows that others came between the recorded steps.
+    """
     for column in evidence.of_kind("grad", "param"):
         series = evidence.series[column]
         info, norms = evidence.places.tensor(series), evidence.column("l2_norm", column)
         norms = norms[np.isfinite(norms)]
         if dimensions(info) > 1 and info is not None and info.requires_grad and len(norms) >= least:
-            yield series, not norms.any()
+            yield series, not norms.any() and not _grows(evidence, series)
+
+
+def _grows(evidence: Evidence, gradient: Series) -> bool:
+    """Whether the matrix of a `gradient` becomes larger between recorded steps, in any of three measures.
+
+    Without a gradient, only weight decay moves it, which makes each element smaller. A loss that counts in every tenth
+    step, or from some step on, may have no gradient at each recorded one.
+    """
+    column = evidence.find(gradient.module, gradient.call, gradient.role, gradient.path)
+    if column is None or (evidence.column("count", column) != evidence.column("sampled", column)).any():
+        return False
+    sizes = np.stack(
+        [evidence.column("l2_norm", column), evidence.column("absolute_mean", column), evidence.peaks[:, column]]
+    )
+    sizes = sizes[:, np.isfinite(sizes).all(axis=0)]
+    return bool((sizes[:, 1:] > (1 + GROWS) * sizes[:, :-1]).any())
 
 
 def rows_of_zeros(evidence: Evidence) -> Rows | None:
