@@ -252,6 +252,25 @@ def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
     assert [one for one in kinds(model) if one == "update-too-large"] == expected
 
 
+@pytest.mark.parametrize("optimizer", ["Adam", "NGD", "AdaHessian", "Adahessian #2"])
+@pytest.mark.parametrize("large", [1, 12])
+def test_first_updates_may_replace_the_weights_where_the_optimizer_divides_by_the_curvature(
+    optimizer: str, large: int, tmp_path: Path
+) -> None:
+    frames: list[Mapping[Any, Any]] = [
+        {
+            ("fc1", "param", "weight", "value"): [1.0, -2.0, 3.0 + step, 2.0],
+            ("fc1", "param", "weight", "grad"): [1.0, 2.0, 3.0, 4.0],
+            ("fc1", "param", "weight", "update_ratio"): [2.0 if step < large else 0.01],
+        }
+        for step in range(30)
+    ]
+    facts = [StepFacts("update", 1, 1, (optimizer,))] * 30
+    graph = chain(module("fc1", "Linear", weight(2, 2)), module("fc2", "Linear", weight(2, 2)))
+    found = kinds(recorded(tmp_path, graph, frames, facts=facts))
+    assert ("update-too-large" in found) is (optimizer == "Adam" or large > 1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("values", "severity", "said"), [(149, "info", "so far"), (150, "warning", "does not learn")])
 def test_a_loss_that_has_not_fallen_yet_is_no_warning_in_the_first_150_updates(

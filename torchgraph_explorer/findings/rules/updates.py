@@ -80,6 +80,10 @@ FIRST_SHARE = 0.1
 SEARCHING = "LBFGS"
 """Class of optimizers that search for the length of each update: the first ones may well replace the weights."""
 
+OF_CURVATURE = ("ngd", "adahessian")
+"""Classes of optimizers, in small letters, that divide by an estimate of the curvature: GPyTorch's natural gradients,
+and AdaHessian. Their first updates may well replace the weights."""
+
 MOVES = 10.0
 """Least largest update of a matrix, over `SMALL_RATIO`, of a layer that learns beside others that do not."""
 
@@ -266,7 +270,8 @@ def _is_loss_flat(evidence: Evidence) -> bool:
 
 def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     """Updates change the weights by a tenth or more, again and again, or replace them at once."""
-    if any(SEARCHING in name for facts in evidence.facts if facts is not None for name in facts.optimizers):
+    names = {name for facts in evidence.facts if facts is not None for name in facts.optimizers}
+    if any(SEARCHING in name for name in names):
         return
     ratios = _ratios(evidence, of_first_norm=True)
     rows = np.flatnonzero(np.isfinite(ratios))
@@ -278,9 +283,10 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
     is_one = len(trained_matrices(evidence)) == 1  # it may well go far from its initial weights
     if is_one and (settles or (is_early and learns(evidence))):
         return
-    is_replaced = (
-        len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not _only_begins_large(evidence, rows, large)
+    may_begin_large = _only_begins_large(evidence, rows, large) and (
+        any(name.partition(" ")[0].lower() in OF_CURVATURE for name in names) or learns(evidence)
     )
+    is_replaced = len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not may_begin_large
     is_lasting = _last(evidence, rows, large) and not is_early and not settles
     follows = None
     if not is_replaced and not is_lasting:
@@ -335,11 +341,11 @@ def _settles(evidence: Evidence, rows: Rows, large: Rows) -> bool:
 
 
 def _only_begins_large(evidence: Evidence, rows: Rows, large: Rows) -> bool:
-    """Whether only the first updates are large and the training learns, as where weights begin very small."""
+    """Whether only the first updates are large, as where weights begin very small."""
     steps = evidence.steps
     is_first = steps[rows] - steps[0] < FIRST_SHARE * (steps[-1] - steps[0])
     is_first[:LEAST_ROWS] = True
-    return bool(np.isin(large, rows[is_first]).all()) and learns(evidence)
+    return bool(np.isin(large, rows[is_first]).all())
 
 
 def _what_follows(evidence: Evidence, rows: Rows, large: Rows) -> Finding | None:
