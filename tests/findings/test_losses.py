@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +269,29 @@ def test_first_updates_may_replace_the_weights_where_the_optimizer_divides_by_th
     graph = chain(module("fc1", "Linear", weight(2, 2)), module("fc2", "Linear", weight(2, 2)))
     found = kinds(recorded(tmp_path, graph, frames, facts=facts))
     assert ("update-too-large" in found) is (optimizer == "Adam" or large > 1)
+
+
+@pytest.mark.parametrize(
+    ("moved", "is_told"),
+    [
+        pytest.param(lambda step: 0.01 * (step % 2 if step > 30 else step), False, id="they swing"),
+        pytest.param(lambda _: 0.0, True, id="they stay"),
+    ],
+)
+def test_weights_that_are_back_after_an_even_number_of_steps_may_swing(
+    moved: Callable[[int], float], is_told: bool, tmp_path: Path
+) -> None:
+    steps = (0, 1, 10, 25, *range(50, 3000, 50))
+    frames: list[Mapping[Any, Any]] = [
+        {
+            ("fc1", "param", "weight", "value"): np.linspace(1.0, 2.0, 16) + moved(step),
+            ("fc1", "param", "weight", "grad"): np.ones(16),
+            ("fc1", "param", "weight", "update_ratio"): [0.01],
+        }
+        for step in steps
+    ]
+    model = recorded(tmp_path, chain(module("fc1", "Linear", weight(4, 4))), frames, at=steps)
+    assert ("update-undone" in kinds(model)) is is_told
 
 
 @pytest.mark.slow

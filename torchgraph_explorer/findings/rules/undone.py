@@ -49,7 +49,8 @@ def update_undone(evidence: Evidence) -> Iterator[Finding]:
         return
     most = np.nanmax(shares[:, rows], axis=0)
     undone = most < np.minimum(LEFT + LEFT_BETWEEN * (np.diff(evidence.steps)[rows] - 1), MOST_LEFT)
-    if undone.mean() < OFTEN:
+    is_odd = np.diff(evidence.steps)[rows] % 2 == 1  # after an even number of steps, weights that swing are back
+    if undone.mean() < OFTEN or (is_odd.any() and undone[is_odd].mean() < OFTEN):
         return
     ratio = float(np.nanmedian([ratios[rows] for _, ratios in left]))
     share = float(np.median(most))
