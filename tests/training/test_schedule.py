@@ -5,7 +5,10 @@ from __future__ import annotations
 from inspect import signature
 
 import pytest
+import torch
+from torch import nn
 
+from tests.listening import Listening
 from torchgraph_explorer import watch
 from torchgraph_explorer.errors import OptionError
 from torchgraph_explorer.training.schedule import schedule, schedule_name
@@ -35,6 +38,39 @@ def test_a_schedule_selects_its_steps(log_freq: object, logged: list[int]) -> No
 def test_the_default_alone_has_early_steps(log_freq: object, logged: list[int]) -> None:
     wants = schedule(log_freq)  # type: ignore[arg-type]
     assert [step for step in range(101) if wants(step)] == logged
+
+
+@pytest.mark.parametrize(
+    ("asked", "logged"),
+    [
+        pytest.param(range(38, 160), [38, 39, 48, 50, 63, 100, 150], id="found before its first pass"),
+        pytest.param([0, *range(39, 160)], [0, 39, 40, 49, 50, 64, 100, 150], id="found after it"),
+        pytest.param([0, 0, 0, *range(39, 60)], [0, 39, 40, 49, 50], id="asked for before"),
+        pytest.param(range(0, 60, 2), [0, 2, 12, 50], id="two updates a pass"),
+    ],
+)
+def test_early_steps_of_the_default_count_from_where_a_training_goes_on(asked: list[int], logged: list[int]) -> None:
+    wants = schedule("auto")
+    assert sorted({step for step in asked if wants(step)}) == logged
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_has_early_steps_by_default() -> None:
+    model, heard = nn.Linear(3, 1), Listening()
+
+    def train(optimizer: torch.optim.Optimizer, updates: int) -> None:
+        for _ in range(updates):
+            optimizer.zero_grad()
+            model(torch.randn(4, 3)).square().mean().backward()
+            optimizer.step()
+
+    before = torch.optim.Adam(model.parameters())
+    train(before, 38)
+    after = torch.optim.Adam(model.parameters())
+    after.load_state_dict(before.state_dict())
+    del before
+    with watch(model, backend=heard, verbose=False):
+        train(after, 13)
+    assert [one.step for one in heard.frames] == [38, 39, 48, 50]
 
 
 @pytest.mark.slow

@@ -189,7 +189,7 @@ class Pipeline:
     def wants(self, step: int) -> bool:
         """Whether this step is to be logged (for `capture.observation.StepListener`)."""
         is_asked_for, self._bad_values.asks_for_step = self._bad_values.asks_for_step, False
-        if not ((self._wants(step) or is_asked_for) and self.is_recording and self._may_select(step)):
+        if not (self.is_recording and (self._wants(step) or is_asked_for) and self._may_select(step)):
             return False
         return self._turns is None or self._has_turn(self._turns, step)
 

@@ -16,9 +16,10 @@ Schedule: TypeAlias = "Callable[[int], bool]"
 DENSE = 64
 """Steps that `"log"` logs one by one; after those, 32 in each doubling."""
 
-EARLY, USUAL = frozenset({1, 10, 25}), 50
-"""Steps that `"auto"` logs besides every `USUAL`-th. Most rules of `findings` need four recorded steps, which would
-otherwise come late, or never in a short training. They are apart, since batches that follow each other may be alike."""
+EARLY, USUAL = frozenset({0, 1, 10, 25}), 50
+"""Steps that `"auto"` logs besides every `USUAL`-th, from where the training begins or goes on. Most rules of
+`findings` need four recorded steps, which would otherwise come late, or never in a short training. They are apart,
+since batches that follow each other may be alike."""
 
 
 def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
@@ -34,7 +35,7 @@ def schedule(log_freq: int | str | PerLabel | Schedule) -> Schedule:
     if callable(log_freq):
         return partial(_chosen, log_freq)
     if log_freq == "auto":
-        return usual
+        return _Usual()
     if log_freq == "log":
         return ever_sparser
     if (steps := _whole(log_freq)) is not None and steps >= 1:
@@ -71,9 +72,23 @@ def every(steps: int) -> Schedule:
     return lambda step: step % steps == 0
 
 
-def usual(step: int) -> bool:
-    """Four early steps, and then every 50th."""
-    return step % USUAL == 0 or step in EARLY
+class _Usual:
+    """Four early steps, and every 50th. Where a training goes on from a checkpoint, the early ones count from there.
+
+    That is known by the first pass, or by the first update if the checkpoint is loaded after that pass. A later jump of
+    the count is none.
+    """
+
+    def __init__(self) -> None:
+        """No step was asked for."""
+        self._first, self._latest, self._asked = 0, -1, 0
+
+    def __call__(self, step: int) -> bool:
+        """Whether `step` is logged."""
+        if self._asked < 2 and step > self._latest + 1:
+            self._first = step
+        self._asked, self._latest = self._asked + (step != self._latest), step
+        return step % USUAL == 0 or step - self._first in EARLY
 
 
 def ever_sparser(step: int) -> bool:

@@ -89,9 +89,10 @@ def watch(
             call takes in the training's thread, in seconds, and the bytes of its outputs). An empty list records the
             graph alone. If `scalars` is in the list, statistics are recorded without histograms; `"scalars"` alone does
             that for the first four.
-        log_freq: Which steps to log: every so many; or `"auto"`, the steps 0, 1, 10, 25 and then every 50th; or
-            `"log"`, every step at first and then exponentially fewer; or a function from a step to True or False; or a
-            `PerLabel`. If optimizers take turns, steps of the others are added, except to those of the last two.
+        log_freq: Which steps to log: every so many; or `"auto"`, the steps 0, 1, 10, 25 from where the training begins
+            or goes on, and every 50th; or `"log"`, every step at first and then exponentially fewer; or a function from
+            a step to True or False; or a `PerLabel`. If optimizers take turns, steps of the others are added, except to
+            those of the last two.
         backend: `"standalone"` (a run folder and a live viewer), `"record"` (a run folder only), `"tensorboard"` (a run
             folder that TensorBoard shows), `"wandb"` (a run folder, and panels in the active W&B run), `"none"`
             (nothing: the watcher has the module graph), any object with `write(record)` and `close()`, or a list of
