@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tests.findings.test_made_wrong import found, kinds, sgd
+from tests.findings.test_made_wrong import STEPS, found, kinds, sgd
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +93,103 @@ def test_a_layer_that_torch_does_not_find_may_be_trained_all_the_same(way: str, 
 
     after = (lambda _: None) if given else update
     assert kinds(found(tmp_path, model, optimizer, loss=squares, after=after)) == []
+
+
+# Layers that the forward pass makes
+
+
+class Making(nn.Module):
+    """A network whose forward pass gets a layer in some way."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.first, self.last = way, nn.Linear(8, 16), nn.Linear(16, 3)
+        self.lazy: nn.Module | None = None
+
+    def layer(self) -> nn.Module:
+        made: dict[str, Callable[[], nn.Module]] = {
+            "linear": lambda: nn.Linear(16, 16),
+            "normalisation": lambda: nn.LayerNorm(16),
+            "without parameters": lambda: nn.LayerNorm(16, elementwise_affine=False),
+            "frozen": lambda: nn.Linear(16, 16).requires_grad_(False),
+            "kept": lambda: nn.Linear(16, 16),
+            "trained within": lambda: trained_alone(nn.Linear(16, 16)),
+            "copy": lambda: copy.deepcopy(self.first),
+        }
+        return made[self.way]()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.way == "kept":
+            self.lazy = self.lazy or self.layer()
+        values = self.first(inputs).relu()
+        layer = self.lazy or self.layer()
+        values = layer(inputs if self.way == "copy" else values)
+        result: Tensor = self.last(values.relu())
+        return result
+
+
+def trained_alone(layer: nn.Linear) -> nn.Linear:
+    """A layer after some updates of its own, with gradients of the last of them."""
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        layer(torch.ones(4, 16)).square().mean().backward()
+        optimizer.step()
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("way", "sizes"),
+    [
+        ("linear", "`[16, 16]` and `[16]`"),
+        ("normalisation", "`[16]`"),
+        ("without parameters", None),
+        ("frozen", None),
+        ("trained within", None),
+        ("copy", None),
+    ],
+)
+def test_a_layer_that_the_forward_pass_makes_is_in_no_optimizer(way: str, sizes: str | None, tmp_path: Path) -> None:
+    model = nn.Sequential(Making(way))
+    told = [one for one in found(tmp_path, model, sgd(model), loss=squares) if one.kind == "not-in-optimizer"]
+    assert [one[:3] for one in kinds(told)] == ([("not-in-optimizer", "warning", "0")] if sizes else [])
+    assert all(f"makes parameters of its own, with the sizes {sizes}" in one.text for one in told)
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_layer_that_the_first_forward_pass_makes_and_keeps_is_one_of_the_model(
+    is_given: bool, tmp_path: Path
+) -> None:
+    model = nn.Sequential(Making("kept"))
+    optimizer = sgd(model)
+
+    def loss(model: Any) -> Tensor:
+        result = squares(model)
+        if is_given and len(optimizer.param_groups) == 1:
+            optimizer.add_param_group({"params": [*model[0].lazy.parameters()]})
+        return result
+
+    told = [one for one in found(tmp_path, model, optimizer, loss=loss) if "of its own" in one.text]
+    assert told == []
+
+
+def test_layers_that_the_forward_pass_makes_train_as_unwatched(tmp_path: Path) -> None:
+    def trained(*, is_watched: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        model = nn.Sequential(Making("linear"), Making("normalisation"), nn.Linear(3, 3))
+        model[1].first = nn.Linear(3, 16)
+        optimizer = sgd(model)
+        if is_watched:
+            found(tmp_path, model, optimizer, loss=squares)
+        else:
+            for _ in range(STEPS):
+                optimizer.zero_grad()
+                squares(model).backward()
+                optimizer.step()
+        return [one.detach() for one in model.parameters()]
+
+    pairs = zip(trained(is_watched=True), trained(is_watched=False), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
 
 
 # Parameters of a model's own, beside layers

@@ -51,6 +51,7 @@ FULL = TrainingFacts(
         Operation("single", "attention", 0, (1.0,), (640, 1)),
         Operation("dropout", "", 0, (0.9,)),
         Operation("position", "embedding", 0, before=(16, 32, 64), after=(16, 1, 64)),
+        Operation("made", "attention", 1, before=(64, 64)),
         Operation("crosswise", "attention", 0, (2.0, 0.5), (16, 4, 32, 32)),
         Operation("shift", "", 0, before=(33,)),
         Operation("normalised", "", 0, (2.5, 0.5, 0.0, 3.0)),

@@ -79,6 +79,8 @@ class Operation:
     Or, in some of the first steps, what the model's output and its gradient tell of the loss. What `numbers`, `before`
     and `after` hold depends on `kind`:
 
+    - `made`: the forward pass makes a parameter that gets a gradient, and that neither a module nor an optimizer has.
+      `before`: its sizes.
     - `view`: a view or reshape that gives a tensor the sizes that a transpose would. `before` and `after`: its sizes.
     - `attention`: weights of as many queries as keys. `before`: the number of queries and of keys. `numbers`, each in
       the mean over the queries: the weight that a query gives to the keys after its own place; the sum of the squares

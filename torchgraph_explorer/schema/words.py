@@ -66,5 +66,6 @@ OperationKind: TypeAlias = Literal[
     "policy",
     "standardised",
     "part",
+    "made",
 ]
 """What an operation tells of the model; see `Operation`."""

@@ -6,7 +6,7 @@ A function between the modules leaves no series. Its operations are seen while t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from torchgraph_explorer.capture.facts.made import INITIALISING, MadeParameters
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.gradient_hooks import Measure
 from torchgraph_explorer.capture.no_dispatch import ORDINARY, NoDispatch, has_plain_elements, plain
@@ -62,10 +63,15 @@ class _Seen(NamedTuple):
 
 
 class Operations:
-    """The operations of one traced step."""
+    """The operations of one traced step.
+
+    Attributes:
+        made: The parameters that the forward pass makes.
+    """
 
     def __init__(self, measure: Measure) -> None:
         """None was seen."""
+        self.made = MadeParameters()
         self._measure = measure
         self._seen: dict[tuple[object, ...], _Seen] = {}
         self._noise: tuple[int, float] | None = None
@@ -77,8 +83,20 @@ class Operations:
     ) -> None:
         """`operation`, with the arguments `given` and `named`, has made `result` within a call of this number."""
         name = _name(operation)
-        if name == "" or len(self._seen) >= MOST_OPERATIONS or _has_ragged((*given[:2], result)):
-            return
+        if name in INITIALISING:
+            self.made.note(given[0], call)
+        elif name and len(self._seen) < MOST_OPERATIONS and not _has_ragged((*given[:2], result)):
+            self._note(name, given, lambda: _arguments(operation, given, named), result=result, call=call)
+
+    def _note(
+        self,
+        name: str,
+        given: Sequence[Any],
+        arguments: Callable[[], dict[str, Any]],
+        *,
+        result: Any,
+        call: int | None,
+    ) -> None:
         if name in _SUMS:
             self._note_positions(given, call)
         elif name in _VIEWS:
@@ -88,12 +106,12 @@ class Operations:
         elif name in {_CAT, _PAD}:
             self._note_shift(name, given, after=tuple(result.shape), call=call)
         elif name in _CLAMPS:
-            self._note_clamp(_arguments(operation, given, named), call)
+            self._note_clamp(arguments(), call)
         elif name in _SOFTMAXES:
             self._note_weights(plain(result), call, dimension=given[1])
             self._note_crosswise(plain(result), dimension=given[1])
         elif name.startswith(_ATTENTIONS):
-            self._note_attention(_arguments(operation, given, named), call)
+            self._note_attention(arguments(), call)
         else:
             self._note_dropout(name, given, call)
             if name == _DROPOUT:
@@ -245,7 +263,8 @@ class Operations:
     def found(self, calls: Sequence[Call]) -> list[_Seen]:
         """What was seen, with the modules of these calls; to be given to `operations` when the statistics are known."""
         named = []
-        for one in self._seen.values():
+        made = (_Seen(Operation("made", before=one.shape), one.call) for one in self.made.lost)
+        for one in (*self._seen.values(), *made):
             known = calls[one.call] if one.call is not None and one.call < len(calls) else None
             place = ("", 0) if known is None else (known.module, known.call)
             named.append(one._replace(found=replace(one.found, module=place[0], call=place[1])))
@@ -304,7 +323,7 @@ def _name(operation: Any) -> str:
     """The name of an operation of a kind that is noted; empty for any other."""
     schema = getattr(operation, "_schema", None)
     name = schema.name if schema else ""
-    is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _CLAMPS, _OTHERS))
+    is_known = any(name in some for some in (_VIEWS, _SOFTMAXES, _SUMS, _PRODUCTS, _CLAMPS, _OTHERS, INITIALISING))
     return name if is_known or (name.startswith(_ATTENTIONS) and "backward" not in name) else ""
 
 

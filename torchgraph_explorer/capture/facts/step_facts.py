@@ -194,6 +194,7 @@ class StepFactsRecorder:
         )
         if self._number < STEPS_COMPARED:
             self._participation.look_for_remade(self._parameters, self._model, self._optimizers.known)
+            self.operations.made.after_backward(self._model)
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
         self._note_scalers(self._optimizers.scalers)
@@ -247,6 +248,7 @@ class StepFactsRecorder:
             unregistered_in=self._modules if self._number < STEPS_COMPARED else {},
             without_optimizer=lambda these: self._optimizers.without_optimizer(these, model),
         )
+        self.operations.made.before_update(lambda these: self._optimizers.without_optimizer(these, model), model)
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))
@@ -302,6 +304,7 @@ class StepFactsRecorder:
         if self._standardised is not None:
             self._standardised.forget()
         self._operations = self.operations.found(calls)
+        self.operations.made.forget()
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
         self._batch_size = next((shape[0] for shape in shapes if shape), None)
 

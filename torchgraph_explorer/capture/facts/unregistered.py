@@ -53,6 +53,11 @@ class Unregistered:
         self._held = []
 
 
+def ids_kept_by(modules: ModulesByName) -> set[int]:
+    """The `id`s of the parameters with a gradient that `modules` keep where torch does not find them."""
+    return {id(one.tensor) for one in _held_by(modules)}
+
+
 class _Held(NamedTuple):
     """A tensor with the name of its place, such as `block.layers[0].weight`, and how it was when it was found."""
 

@@ -15,7 +15,7 @@ from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import TORCH, Places, Weight, dimensions
 from torchgraph_explorer.findings.rules import participation
-from torchgraph_explorer.findings.rules.facts import facts_at, rows_with
+from torchgraph_explorer.findings.rules.facts import facts_at, operations, rows_with
 from torchgraph_explorer.findings.rules.frozen_later import stays_frozen
 from torchgraph_explorer.findings.rules.frozen_zero import frozen_at_zero
 from torchgraph_explorer.findings.rules.made import is_as_made, is_of_kind_made
@@ -47,6 +47,7 @@ def not_in_optimizer(evidence: Evidence) -> Iterator[Finding]:
     Where the live training did not record which ones no optimizer has, they are those that never change while others
     do.
     """
+    yield from _made_for_one_pass(evidence)
     rows = rows_with(evidence, lambda facts: facts.without_optimizer is not None)
     if not rows:
         yield from _of_another_model(evidence)
@@ -198,6 +199,27 @@ def _made_in_forward(evidence: Evidence, modules: dict[str, list[str]]) -> Itera
             text=f"The forward pass makes {names} of {named(module)} anew each time. No optimizer has what it makes, "
             "and the gradient is lost with it.",
             advice="Make it once, in `__init__` and before the optimizer, and only use it in `forward`.",
+        )
+
+
+def _made_for_one_pass(evidence: Evidence) -> Iterator[Finding]:
+    """Report modules whose forward pass makes parameters that belong to no module of the model."""
+    modules: dict[str, list[tuple[int, Shape]]] = {}
+    for row, one in operations(evidence, "made"):
+        modules.setdefault(one.module, []).append((row, one.before))
+    for module in sorted(modules, key=evidence.places.order):
+        rows, shapes = zip(*modules[module], strict=True)
+        sizes = listed([str(list(shape)) for shape in dict.fromkeys(shapes)])
+        yield finding(
+            evidence,
+            "not-in-optimizer",
+            "warning",
+            at=module,
+            rows=sorted(set(rows)),
+            numbers={"parameters": len(shapes), "modules": len(modules)},
+            text=f"The forward pass of {named(module)} makes parameters of its own, with the sizes {sizes}, which "
+            "belong to no module of the model. They get gradients, but no optimizer has them: what they learn is lost.",
+            advice="Make the layer once, in `__init__` and before the optimizer, and only call it in `forward`.",
         )
 
 

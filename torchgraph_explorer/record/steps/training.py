@@ -71,6 +71,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "policy": 3,
     "standardised": 4,
     "part": 2,
+    "made": 0,
 }
 """How many numbers an operation has."""
 
