@@ -158,6 +158,20 @@ def test_a_head_that_shares_an_embedding_as_torch_makes_it_is_told(
     assert [one.module for one in told if one.kind == "bad-init-scale"] == expected
 
 
+def test_a_head_that_shares_a_large_embedding_behind_layers_is_told_once(tmp_path: Path) -> None:
+    embedding, head = nn.Embedding(50, 144), nn.Linear(144, 50, bias=False)
+    head.weight = embedding.weight
+    layers = (nn.Linear(144, 144), nn.ReLU(), nn.Linear(144, 144), nn.LayerNorm(144))
+    model = nn.Sequential(embedding, *layers, head)
+    words = torch.randint(0, 50, (SAMPLES, LENGTH + 1))
+
+    def of_words(model: nn.Module) -> Tensor:
+        return F.cross_entropy(model(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten())
+
+    told = found(tmp_path, model, sgd(model), loss=of_words)
+    assert [one.module for one in told if one.kind == "bad-init-scale"] == ["0"]
+
+
 class Lossy(nn.Module):
     """Hands on what it is given, and next to nothing of the gradient."""
 

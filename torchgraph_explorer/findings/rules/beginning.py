@@ -19,7 +19,7 @@ from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELL
 from torchgraph_explorer.findings.rules.first_loss import begins_far_off
 from torchgraph_explorer.findings.rules.own_layers import own_gains
 from torchgraph_explorer.findings.rules.rule import Rows, finding, named
-from torchgraph_explorer.findings.rules.ties import large_tie
+from torchgraph_explorer.findings.rules.ties import large_tie, large_ties
 from torchgraph_explorer.schema import Role, Series
 
 LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "NonDynamicallyQuantizableLinear"})
@@ -188,7 +188,8 @@ def _has_no_bound(evidence: Evidence, module: str) -> bool:
 
 def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
     """Report layers that scale what passes through them by far: all of them in the mean, or one of them."""
-    layers = sorted(_layers(evidence))
+    tied = large_ties(evidence)  # told as such
+    layers = sorted(layer for layer in _layers(evidence) if layer.column not in tied)
     if int(evidence.steps[0]) != 0 or len(layers) < 2:
         return
     gains = np.array([layer.gain for layer in layers])

@@ -64,8 +64,27 @@ def broken_tie(evidence: Evidence) -> Iterator[Finding]:
 
 def large_tie(evidence: Evidence) -> Iterator[Finding]:
     """An output layer shares the initial weights of an embedding, which are too large for logits."""
+    for second, (first, scale) in large_ties(evidence).items():
+        tied, at = evidence.series[first], evidence.series[second]
+        yield finding(
+            evidence,
+            "bad-init-scale",
+            "warning",
+            at=tied,
+            rows=[0],
+            numbers={"logits": scale, "std": float(evidence.column("std", first)[0])},
+            text=f"{named(at.module)} shares the weights of {named(tied.module)}, which begin with a standard "
+            f"deviation of 1, as torch makes embeddings: its outputs begin with a root mean square of {scale:.3g}. "
+            "A cross entropy of such logits begins far above that of a guess.",
+            advice=f"Begin smaller: `torch.nn.init.normal_({quoted(tied.module)}.weight, std=0.02)`, or divide the "
+            "logits by the root of the number of features.",
+        )
+
+
+def large_ties(evidence: Evidence) -> dict[int, tuple[int, float]]:
+    """Weights of layers that are those of an embedding, and too large: the embedding's, and how large outputs are."""
     if int(evidence.steps[0]) != 0:
-        return
+        return {}
     weights = [column for column in evidence.of_kind("value", "param") if _is_trained_matrix(evidence, column)]
     embeddings = [
         column
@@ -73,26 +92,13 @@ def large_tie(evidence: Evidence) -> Iterator[Finding]:
         if "Embedding" in _class_of(evidence, column) and is_standard_normal(evidence, column)
     ]
     heads = [column for column in weights if "Linear" in _class_of(evidence, column)]
-    reported: set[int] = set()
+    found: dict[int, tuple[int, float]] = {}  # an encoder and a decoder may share one weight under names of their own
     for first, second in product(embeddings, heads):
-        tied, at = evidence.series[first], evidence.series[second]
-        output = evidence.find(at.module, 0, "output", "output")
+        output = evidence.find(evidence.series[second].module, 0, "output", "output")
         scale = 0.0 if output is None else float(evidence.rms[0, output])
-        if second not in reported and scale > LARGE_LOGITS and _are_tied(evidence, first, second):
-            reported.add(second)  # one weight, which an encoder and a decoder may share under names of their own
-            yield finding(
-                evidence,
-                "bad-init-scale",
-                "warning",
-                at=tied,
-                rows=[0],
-                numbers={"logits": scale, "std": float(evidence.column("std", first)[0])},
-                text=f"{named(at.module)} shares the weights of {named(tied.module)}, which begin with a standard "
-                f"deviation of 1, as torch makes embeddings: its outputs begin with a root mean square of {scale:.3g}. "
-                "A cross entropy of such logits begins far above that of a guess.",
-                advice=f"Begin smaller: `torch.nn.init.normal_({quoted(tied.module)}.weight, std=0.02)`, or divide the "
-                "logits by the root of the number of features.",
-            )
+        if second not in found and scale > LARGE_LOGITS and _are_tied(evidence, first, second):
+            found[second] = first, scale
+    return found
 
 
 def sharing_embeddings(evidence: Evidence, columns: list[int]) -> set[int]:
