@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import warnings
 import weakref
@@ -205,6 +206,25 @@ def test_nothing_recorded_is_said_with_the_reason(phases: str | tuple[str, ...],
     model.eval()(torch.randn(2, 1, 8, 8))
     with pytest.warns(TorchgraphWarning, match=f"no step was recorded. It was only called in eval mode.*; {advice}"):
         watcher.close()
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_model_of_which_copies_are_trained_is_not_said_to_lack_the_training_mode(*, is_copy: bool) -> None:
+    model = digits()
+    trained = copy.deepcopy(model) if is_copy else model
+    watcher = watch(model, log_freq=1, backend=Listening())
+    optimizer = torch.optim.SGD(trained.parameters(), 0.1)
+    for one in trained.parameters():
+        one.grad = torch.ones_like(one)
+    optimizer.step()
+    model.eval()(torch.randn(2, 1, 8, 8))
+    with pytest.warns(TorchgraphWarning, match=r"no step was recorded") as warned:
+        watcher.close()
+    [said] = [str(one.message) for one in warned]
+    assert ("perhaps a copy of it. To record that, pass the model that the training loop calls to watch()" in said) is (
+        is_copy
+    )
+    assert ("call model.train() first" in said) is not is_copy
 
 
 class Adjoint(torch.autograd.Function):

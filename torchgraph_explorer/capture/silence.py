@@ -81,15 +81,7 @@ class Silence:
                 "does. Such calls are not recorded; those of odeint are."
             )
         if self._calls:
-            evaluations = (
-                "its evaluations are recorded as a model of their own."
-                if self._with_evaluations
-                else "to record evaluations, pass phases=('train', 'eval') to watch()."
-            )
-            return (
-                "It was only called in eval mode or with gradients disabled. To record its training, call "
-                f"model.train() first; {evaluations}"
-            )
+            return self._only_evaluated()
         if self._is_empty:
             return (
                 "It had no parameters when watch() was called. Modules in a plain list or dictionary are not part of "
@@ -110,4 +102,21 @@ class Silence:
         return (
             "None of its modules was called in training mode with gradients enabled. Pass the model that the training "
             "loop calls to watch(). Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen."
+        )
+
+    def _only_evaluated(self) -> str:
+        evaluations = (
+            "its evaluations are recorded as a model of their own."
+            if self._with_evaluations
+            else "to record evaluations, pass phases=('train', 'eval') to watch()."
+        )
+        if self._other_updates and not self._updates:
+            return (
+                "It was only called in eval mode or with gradients disabled, and the optimizers hold none of its "
+                "parameters, so something else is trained, perhaps a copy of it. To record that, pass the model that "
+                f"the training loop calls to watch(); {evaluations}"
+            )
+        return (
+            "It was only called in eval mode or with gradients disabled. To record its training, call model.train() "
+            f"first; {evaluations}"
         )
