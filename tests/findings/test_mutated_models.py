@@ -95,6 +95,22 @@ def test_initial_weights_of_one_sign_are_told(low: float, expected: list[tuple[s
     assert warned(trained(tmp_path, model, step, rate=1e-3)) == expected
 
 
+@pytest.mark.parametrize(("bias", "is_said"), [(0.0, True), (5.0, False)])
+def test_small_initial_weights_are_not_said_to_let_much_through(bias: float, is_said: bool, tmp_path: Path) -> None:
+    model = network()
+    for one in model:
+        if isinstance(one, nn.Linear):
+            nn.init.normal_(one.weight, 0, 1e-4)
+            nn.init.constant_(one.bias, bias)
+
+    def step(model: nn.Module, _: int) -> Tensor:
+        inputs, labels = batch()
+        return F.cross_entropy(model(inputs), labels)
+
+    [told] = [one.text for one in trained(tmp_path, model, step, rate=1e-3) if one.kind == "bad-init-scale"]
+    assert ("the scale changes by" in told) is is_said
+
+
 class Recurrent(nn.Module):
     def __init__(self, nonlinearity: str, scale: float) -> None:
         super().__init__()

@@ -201,6 +201,12 @@ def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
     is_large |= mean > LARGE_DESPITE_NORMALISATION
     if not is_large and (mean >= SMALL_GAIN or is_normalised):
         return
+    # Biases may be larger than all that small weights let through.
+    seen = (
+        f" From the first layer's input to a later layer's output, the scale changes by {grown:.2g}."
+        if (grown > 1) is is_large
+        else ""
+    )
     layer = largest if is_large and mean <= LARGE_GAIN else layers[0]
     rms_at_gain_1 = float(evidence.rms[0, layer.column]) / layer.gain
     highest_gain = LARGE_GAIN if mean > LARGE_GAIN else ONE_LARGE_GAIN
@@ -212,8 +218,7 @@ def _scaled_by_layers(evidence: Evidence) -> Iterator[Finding]:
         rows=[0],
         numbers={"mean_gain": mean, "largest_gain": largest.gain, "grown": grown, "layers": len(layers)},
         text=f"The initial weights of a layer scale what passes through it by {mean:.2g} in the mean and by "
-        f"{largest.gain:.2g} at most (0.5 to 1.5 is usual). From the first layer's input to a later layer's output, "
-        f"the scale changes by {grown:.2g}.",
+        f"{largest.gain:.2g} at most (0.5 to 1.5 is usual).{seen}",
         advice=_INITIALISE,
         band=Band("rms", low=SMALL_GAIN * rms_at_gain_1, high=highest_gain * rms_at_gain_1),
     )
