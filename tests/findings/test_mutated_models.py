@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from tests.findings.centres import CLASSES, FEATURES, batch, network, warned
 from tests.findings.trainings import trained
+from torchgraph_explorer import open_run, watch
 
 pytestmark = pytest.mark.slow
 
@@ -109,6 +110,34 @@ def test_small_initial_weights_are_not_said_to_let_much_through(bias: float, is_
 
     [told] = [one.text for one in trained(tmp_path, model, step, rate=1e-3) if one.kind == "bad-init-scale"]
     assert ("the scale changes by" in told) is is_said
+
+
+class Beside(nn.Module):
+    """A layer whose result is added to its input, and that begins small."""
+
+    def __init__(self, deviation: float) -> None:
+        super().__init__()
+        self.layer = nn.Linear(24, 24)
+        nn.init.normal_(self.layer.weight, 0, deviation)
+        nn.init.zeros_(self.layer.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        found: Tensor = inputs + self.layer(inputs.relu())
+        return found
+
+
+@pytest.mark.parametrize("deviation", [0.0, 1e-10, 1e-5])
+def test_updates_of_weights_that_begin_near_zero_are_not_too_large(deviation: float, tmp_path: Path) -> None:
+    blocks = (Beside(deviation) for _ in range(4))
+    model = nn.Sequential(nn.Linear(FEATURES, 24), *blocks, nn.Linear(24, CLASSES))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    with watch(model, log_freq=1, backend="record", logdir=tmp_path, run="run", verbose=False):
+        for _ in range(30):
+            inputs, labels = batch()
+            optimizer.zero_grad()
+            F.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+    assert "update-too-large" not in {one.kind for one in open_run(tmp_path / "run").model().findings()}
 
 
 class Recurrent(nn.Module):

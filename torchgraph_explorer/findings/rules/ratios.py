@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
 
+LEAST_GAIN = 0.001
+"""Least scale of what the initial weights let through of their input. Less than this is as good as zero: some networks
+begin so on purpose, with 1e-10."""
+
 
 def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
     """The ratio of update to weight in the median of all weight matrices, `[steps]`; NaN where it is not known.
 
-    Matrices that begin at zero, as those of adapters, are left out: their first updates are as large as they are. So
-    are embeddings, if there are other matrices: most of their rows may be of tokens that do not come. At steps at which
-    some matrices change, those that do not change, as those of an expert without samples, are left out.
+    Matrices that begin at zero, or nearly, as those of adapters, are left out: their first updates are as large as they
+    are. So are embeddings, if there are other matrices: most of their rows may be of tokens that do not come. At steps
+    at which some matrices change, those that do not change, as those of an expert without samples, are left out.
 
     Args:
         evidence: What was recorded.
@@ -50,18 +56,22 @@ def _shares_left(evidence: Evidence, columns: list[int]) -> npt.NDArray[np.float
 
 
 def has_ratio(evidence: Evidence, column: int) -> bool:
-    """Whether a series is of a parameter of two or more dimensions that does not begin at zero."""
+    """Whether a series is of a parameter of two or more dimensions that does not begin at zero, or nearly.
+
+    The norm over the root of the outputs is that by which weights scale their input.
+    """
     series = evidence.series[column]
     value = evidence.find(series.module, series.call, series.role, series.path)
-    if value is None or dimensions(evidence.places.tensor(series)) < 2:
+    info = evidence.places.tensor(series)
+    if value is None or info is None or dimensions(info) < 2:
         return False
     norms = evidence.column("l2_norm", value)
     known = norms[np.isfinite(norms)]
-    return len(known) > 0 and bool(known[0] > 0)
+    return len(known) > 0 and bool(known[0] > LEAST_GAIN * math.sqrt(info.shape[0] or 1))
 
 
 def trained_matrices(evidence: Evidence) -> list[int]:
-    """The columns of the weight matrices that get gradients and do not begin at zero."""
+    """The columns of the weight matrices that get gradients and do not begin at zero, or nearly."""
     return [
         evidence.find(one.module, one.call, one.role, one.path) or 0
         for one in map(evidence.series.__getitem__, evidence.of_kind("grad", "param"))
