@@ -92,7 +92,8 @@ def moves_channels(image: Sequence[int], places: Sequence[int]) -> bool:
     if len(image) != 4 or len(places) != 3 or image[0] != places[0]:
         return False
     channels, height, width = image[1:]
-    return places[1] == height * width != channels * height and places[2] == channels != places[1]
+    is_moved = places[1] == height * width != channels * height and places[2] == channels != places[1]
+    return is_moved and not _may_be_split(image)
 
 
 def joins_around(old: Sequence[int], new: Sequence[int]) -> bool:
@@ -100,4 +101,13 @@ def joins_around(old: Sequence[int], new: Sequence[int]) -> bool:
     if len(old) != 4 or len(new) != 3 or old[0] != new[0]:
         return False
     channels, length, width = old[1:]
-    return new[1] == channels * width and new[2] == length != width
+    return new[1] == channels * width and new[2] == length != width and not _may_be_split(old)
+
+
+def _may_be_split(sizes: Sequence[int]) -> bool:
+    """Whether `sizes` may be a square map `[samples, height, width, anchors · numbers]`, of as many numbers as rows.
+
+    A view `[samples, height · width · anchors, numbers]` of it moves nothing.
+    """
+    _, height, width, channels = sizes
+    return height == width and channels % width == 0

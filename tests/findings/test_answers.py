@@ -962,6 +962,8 @@ def test_an_optimizer_that_is_made_anew_at_each_step_is_told(
         ((8, 32, 7, 7), (8, 32, 49), False),
         ((8, 7, 6, 7), (8, 42, 7), False),
         ((8, 36, 6), (8, 6, 6, 6), False),
+        ((2, 4, 10, 36), (2, 144, 10), True),
+        ((2, 4, 4, 36), (2, 144, 4), False),
     ],
 )
 def test_a_view_that_looks_like_a_transpose_is_noted(
