@@ -21,6 +21,7 @@ from tests.record.fuzzing import kept
 from tests.shared import FORKED
 from torchgraph_explorer.cli.printing import MOST_WARNINGS
 from torchgraph_explorer.record.discovery import RunFolder
+from torchgraph_explorer.record.format.envelope import VERSION
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +148,7 @@ def test_info_tells_what_was_kept_whole_and_what_of_it_is_damaged(tmp_path: Path
     file = segment(tmp_path).parent / "tensors/000000.tgraph"
     flip(file, records(file.read_bytes())[-1] + 20)
     assert "warning      segment tensors/000000.tgraph: record at byte" in run("info", str(tmp_path)).stdout
-    head = file.read_bytes()[:8] + (2).to_bytes(4, "little")
+    head = file.read_bytes()[:8] + (VERSION + 1).to_bytes(4, "little")
     file.write_bytes(head + crc32(head).to_bytes(4, "little") + file.read_bytes()[16:])
     assert "note         what was kept of tensors cannot be read: " in run("info", str(tmp_path)).stdout
 

@@ -108,6 +108,7 @@ NO_FINITE_C = "called where finite.c is not built; tests/training/test_bad_value
 WITHOUT_C = "called where the C part is not built or does not take a tensor, and where the memory of a step is full"
 OF_CONVERTED = "called for complex numbers, and floats of 8 bits"
 ON_IMPORT = "called when the package is imported"
+IN_FORWARD = "tests/findings/test_left_out.py calls it: no case makes a layer in its forward pass"
 OF_KERAS = "tests/capture/test_keras_layers.py breaks it: no case is a model of Keras"
 
 NOT_CALLED = {
@@ -163,6 +164,9 @@ NOT_CALLED = {
     "capture.facts.answers._off_ahead": "called where numbers are asked for at each place of a sequence",
     "capture.facts.directions.Directions._take": "called where an output has 8 samples of 8 features or more",
     "capture.facts.directions._directions": "called where an output has 8 samples of 8 features or more",
+    "capture.facts.made.MadeParameters.note": IN_FORWARD,
+    "capture.facts.made._is_as_made": IN_FORWARD,
+    "capture.facts.unregistered.ids_kept_by": IN_FORWARD,
     "capture.facts.operations.Operations._note_clamp": "called where a function clamps between modules",
     "capture.uncompiled.uncompiled": BY_WATCH,
     "capture.facts.operations.Operations._note_shift": "called where tensors are joined or padded between modules",
