@@ -492,6 +492,22 @@ def test_of_a_model_whose_output_alone_collapses_the_output_is_named_once(tmp_pa
     assert collapse.text.startswith("The model's output is nearly the same for all samples of a batch: from sample")
 
 
+def test_of_outputs_that_are_equal_no_difference_is_told(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+
+    class Pooling(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = self.layer(x).mean(0, keepdim=True).expand(len(x), -1)
+            return result
+
+    collapse = next(one for one in told(plain, tmp_path, model=Pooling()) if one.kind == "collapse")
+    assert collapse.text == "The model's output is the same for all samples of a batch."
+
+
 @pytest.mark.parametrize(("make", "every"), matrix([network, Functional, convolutions], [1, 7]))
 def test_of_sound_units_nothing_is_told(make: Callable[[], nn.Module], every: int, tmp_path: Path) -> None:
     torch.manual_seed(0)

@@ -228,7 +228,9 @@ def _values_collapse(evidence: Evidence) -> Iterator[Finding]:
         at=module,
         rows=rows,
         numbers={"spread": seen[-1][1].spread, "spread_of_output": output.spread, "units": output.units},
-        text=f"{what} is nearly the same for all samples of a batch{also}: from sample to sample, a unit varies by "
+        text=f"{what} is the same for all samples of a batch{also}."
+        if output.spread == 0
+        else f"{what} is nearly the same for all samples of a batch{also}: from sample to sample, a unit varies by "
         f"{output.spread:.1g} of its largest magnitude.",
         advice="Look at what goes into this module: dead units, a normalisation over the wrong dimension, many layers "
         "without residual connections, the last place of sequences that end with padding, or a loss that a constant "
