@@ -241,14 +241,18 @@ class StepFactsRecorder:
 
     def _look_at_update(self, optimizer: Optimizer, *, is_missed: bool) -> None:
         model = self._model
+
+        def without_optimizer(these: set[int]) -> set[int]:
+            return self._optimizers.without_optimizer(these, model)
+
         self._participation.before_update(
             self._parameters,
             optimizer,
             model=model,
             unregistered_in=self._modules if self._number < STEPS_COMPARED else {},
-            without_optimizer=lambda these: self._optimizers.without_optimizer(these, model),
+            without_optimizer=without_optimizer,
         )
-        self.operations.made.before_update(lambda these: self._optimizers.without_optimizer(these, model), model)
+        self.operations.made.before_update(without_optimizer, model)
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))

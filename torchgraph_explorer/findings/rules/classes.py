@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 RECURRENT = frozenset({"RNN", "LSTM", "GRU"})
 """Recurrent layers that run over a whole sequence in one call."""
 
@@ -20,3 +23,19 @@ LIBRARIES = (
     *("torch_geometric.", "stable_baselines3.", "tianshou."),
 )
 """Beginnings of the qualified names of classes from libraries of ready-made models: users do not write these."""
+
+_RECURRENT_PART = re.compile(r"_l(\d+)(_reverse)?$")
+"""The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
+
+
+class RecurrentPart(NamedTuple):
+    """A layer of a recurrent module, with its number in digits, in one of its directions."""
+
+    layer: str
+    is_backward: bool
+
+
+def recurrent_part(path: str) -> RecurrentPart | None:
+    """What a parameter of a module in `RECURRENT` belongs to, by its name; None if that does not tell."""
+    found = _RECURRENT_PART.search(path)
+    return None if found is None else RecurrentPart(found[1], found[2] is not None)

@@ -5,7 +5,6 @@ The evidence is which parameters have gradients and which ones change over the r
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import Weight, dimensions
-from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT
+from torchgraph_explorer.findings.rules.classes import LIBRARIES, RECURRENT, recurrent_part
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
 from torchgraph_explorer.findings.rules.made import is_as_made
 from torchgraph_explorer.findings.rules.only_penalised import only_penalised
@@ -287,16 +286,12 @@ def _order(evidence: Evidence) -> Callable[[tuple[str, str]], tuple[int, str]]:
 
 def _part(evidence: Evidence, series: Series) -> str:
     """The layer and direction of a recurrent module that a parameter is of, in words; empty in other modules."""
-    found = _PART.search(series.path) if evidence.places.torch_class_of(series.module) in RECURRENT else None
+    found = recurrent_part(series.path) if evidence.places.torch_class_of(series.module) in RECURRENT else None
     if found is None:
         return ""
     is_both_ways = evidence.places.option(series.module, "bidirectional") == "True"
-    way = f"the {'backward' if found[2] else 'forward'} direction of " if is_both_ways else ""
-    return f"{way}layer {found[1]}"
-
-
-_PART = re.compile(r"_l(\d+)(_reverse)?$")
-"""The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
+    way = f"the {'backward' if found.is_backward else 'forward'} direction of " if is_both_ways else ""
+    return f"{way}layer {found.layer}"
 
 
 def _by_layer(flags: dict[tuple[str, str], list[bool]]) -> dict[tuple[str, str], list[bool]]:

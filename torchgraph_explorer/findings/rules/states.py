@@ -7,14 +7,13 @@ exactly zero where the state is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS
+from torchgraph_explorer.findings.rules.classes import RECURRENT, RECURRENT_CELLS, RecurrentPart, recurrent_part
 from torchgraph_explorer.findings.rules.rule import Rows, finding, named
 from torchgraph_explorer.schema import Call, Shape, TensorInfo
 
@@ -97,22 +96,21 @@ def _halves_never_used(evidence: Evidence) -> Iterator[Finding]:
     for name in sorted(places.called, key=places.order):
         if places.torch_class_of(name) not in RECURRENT or places.option(name, "bidirectional") != "True":
             continue
-        for layer in sorted({_layer(path) for path in _gradients(evidence, name)}):
-            found = {way: _rows_without_state(evidence, name, (layer, way)) for way in ("", "_reverse")}
-            unused = [way for way, rows in found.items() if rows is not None]
-            shapes = _given(evidence, name)
-            if len(unused) != 1 or any(1 in shape[:2] for shape in shapes):
-                continue
-            (way,) = unused
-            rows = found[way]
-            assert rows is not None
-            yield _one_place(evidence, name, rows, is_backward=bool(way), layer=layer.removeprefix("_l"))
+        if any(1 in shape[:2] for shape in _given(evidence, name)):
+            continue
+        parts = map(recurrent_part, _gradients(evidence, name))
+        for layer in sorted({part.layer for part in parts if part is not None}):
+            both = (RecurrentPart(layer, is_backward) for is_backward in (False, True))
+            unused = [(part, rows) for part in both if (rows := _rows_without_state(evidence, name, part)) is not None]
+            if len(unused) == 1:
+                [(part, rows)] = unused
+                yield _one_place(evidence, name, rows, part=part)
 
 
-def _one_place(evidence: Evidence, module: str, rows: Rows, *, is_backward: bool, layer: str) -> Finding:
+def _one_place(evidence: Evidence, module: str, rows: Rows, *, part: RecurrentPart) -> Finding:
     """The finding that one direction of a layer has seen one place of the sequence where its output is taken."""
-    way, at = ("backward", "last") if is_backward else ("forward", "first")
-    of_layer = f" of layer {layer}" if layer != "0" else ""
+    way, at = ("backward", "last") if part.is_backward else ("forward", "first")
+    of_layer = f" of layer {part.layer}" if part.layer != "0" else ""
     return finding(
         evidence,
         "state-detached",
@@ -128,16 +126,6 @@ def _one_place(evidence: Evidence, module: str, rows: Rows, *, is_backward: bool
     )
 
 
-_LAYER = re.compile(r"(_l\d+)(?:_reverse)?$")
-"""The end of the names of a recurrent module's parameters, such as `weight_hh_l0_reverse`."""
-
-
-def _layer(path: str) -> str:
-    """The layer that a parameter of a recurrent module is of, as its name has it."""
-    found = _LAYER.search(path)
-    return found[1] if found else ""
-
-
 def _gradients(evidence: Evidence, module: str) -> dict[str, int]:
     """The columns of the gradients of a module's own parameters, by path."""
     return {
@@ -147,14 +135,14 @@ def _gradients(evidence: Evidence, module: str) -> dict[str, int]:
     }
 
 
-def _rows_without_state(evidence: Evidence, module: str, part: tuple[str, str] | None = None) -> Rows | None:
+def _rows_without_state(evidence: Evidence, module: str, part: RecurrentPart | None = None) -> Rows | None:
     """The rows with gradients, if all weights of the state have a gradient of zero and those of the input have not.
 
-    With a `part`, they are those of a layer and a direction, `""` or `"_reverse"`.
+    With a `part`, they are those of this layer and direction.
     """
     columns = _gradients(evidence, module)
     if part is not None:
-        columns = {path: number for path, number in columns.items() if path.endswith("".join(part))}
+        columns = {path: number for path, number in columns.items() if recurrent_part(path) == part}
     of_state = [number for path, number in columns.items() if path.startswith("weight_hh")]
     of_input = [number for path, number in columns.items() if path.startswith("weight_ih")]
     if not of_state or not of_input:
