@@ -83,6 +83,106 @@ def test_a_loss_that_applies_an_activation_again_is_told_by_its_gradients(
     assert (told(twice), told(once)) == ({("softmax-before-loss", "warning", "3")}, set())
 
 
+def behind(activation: Callable[[Tensor], Tensor], loss: Loss) -> Loss:
+    """A loss that is given what an activation gives of the model's outputs, as in many training loops."""
+    return lambda outputs, labels: loss(activation(outputs), labels)
+
+
+def of_softmax(outputs: Tensor) -> Tensor:
+    return outputs.softmax(1)
+
+
+def two(loss: Loss) -> Loss:
+    return lambda outputs, labels: loss(outputs, (labels > 2).long())
+
+
+def of_all(loss: Loss) -> Loss:
+    """A loss of one number for each class, 1 for the right one."""
+    return lambda outputs, labels: loss(outputs, F.one_hot(labels, outputs.shape[1]).to(outputs.dtype))
+
+
+def binary_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(outputs, labels)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "activation", "loss", "kind"),
+    [
+        pytest.param(5, of_softmax, F.cross_entropy, "softmax-before-loss", id="softmax"),
+        pytest.param(5, of_softmax, focal_of_classes, "softmax-before-loss", id="softmax before a focal loss"),
+        pytest.param(2, of_softmax, two(F.cross_entropy), "softmax-before-loss", id="softmax of two classes"),
+        pytest.param(1, torch.sigmoid, binary(binary_entropy), "softmax-before-loss", id="sigmoid"),
+        pytest.param(1, torch.sigmoid, binary(focal), "softmax-before-loss", id="sigmoid before a focal loss"),
+        pytest.param(5, torch.sigmoid, of_all(binary_entropy), "softmax-before-loss", id="sigmoid of several labels"),
+        pytest.param(5, torch.sigmoid, F.cross_entropy, "activation-before-loss", id="sigmoid before classes"),
+        pytest.param(5, torch.tanh, F.cross_entropy, "activation-before-loss", id="tanh before classes"),
+        pytest.param(5, torch.relu, F.cross_entropy, "activation-before-loss", id="ReLU before classes"),
+    ],
+)
+def test_an_activation_in_the_loop_before_a_loss_of_logits_is_told(
+    outputs: int, activation: Callable[[Tensor], Tensor], loss: Loss, kind: str, tmp_path: Path
+) -> None:
+    wrong = trained(tmp_path / "wrong", network(outputs), partial(of, CLASSES, behind(activation, loss)))
+    right = trained(tmp_path / "right", network(outputs), partial(of, CLASSES, loss))
+    assert (told(wrong), told(right)) == ({(kind, "warning", "")}, set())
+
+
+@pytest.mark.parametrize(
+    ("outputs", "loss"),
+    [
+        pytest.param(5, behind(of_softmax, of_all(F.mse_loss)), id="squared error of a softmax"),
+        pytest.param(2, behind(of_softmax, two(of_all(F.mse_loss))), id="squared error of a softmax of two classes"),
+        pytest.param(5, behind(torch.sigmoid, of_all(F.mse_loss)), id="squared error of sigmoids"),
+        pytest.param(1, behind(torch.sigmoid, binary(F.mse_loss)), id="squared error of one sigmoid"),
+        pytest.param(1, behind(torch.sigmoid, binary(F.binary_cross_entropy)), id="cross entropy of a sigmoid"),
+        pytest.param(5, behind(torch.tanh, of_all(F.mse_loss)), id="squared error of a tanh"),
+        pytest.param(5, lambda outputs, labels: F.cross_entropy(10 * outputs.tanh(), labels), id="tanh times 10"),
+        pytest.param(5, partial(F.cross_entropy, label_smoothing=0.1), id="smoothed labels"),
+        pytest.param(
+            5,
+            lambda outputs, labels: 1 - (outputs.softmax(1) * F.one_hot(labels, 5)).sum() / len(labels),
+            id="probability of the right class",
+        ),
+    ],
+)
+def test_an_activation_in_the_loop_before_its_own_loss_is_not_told(outputs: int, loss: Loss, tmp_path: Path) -> None:
+    assert told(trained(tmp_path, network(outputs), partial(of, CLASSES, loss))) == set()
+
+
+@pytest.mark.parametrize(
+    ("loss", "kinds"),
+    [
+        pytest.param(two(F.cross_entropy), {"softmax-before-loss"}, id="another softmax"),
+        pytest.param(two(of_all(F.mse_loss)), set(), id="squared error"),
+        pytest.param(two(lambda shares, labels: F.nll_loss(shares.log(), labels)), set(), id="logarithm"),
+    ],
+)
+def test_a_softmax_of_two_classes_is_told_before_another_one_alone(loss: Loss, kinds: set[str], tmp_path: Path) -> None:
+    found = trained(tmp_path, network(2, nn.Softmax(1)), partial(of, CLASSES, loss))
+    assert {kind for kind, *_ in told(found)} == kinds
+
+
+class OwnLoss(nn.Module):
+    """Returns its logits and its loss, of which the softmax is only seen in the gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = network(5)
+
+    def forward(self, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        logits = self.body(samples)
+        return logits, F.cross_entropy(logits.softmax(1), labels)
+
+
+def test_a_softmax_within_the_models_own_loss_is_told(tmp_path: Path) -> None:
+    def loss_of(model: nn.Module, _: int) -> Tensor:
+        at = torch.randint(len(SAMPLES), (64,))
+        loss: Tensor = model(SAMPLES[at], CLASSES[at])[1]
+        return loss
+
+    assert told(trained(tmp_path, OwnLoss(), loss_of)) == {("softmax-before-loss", "warning", "")}
+
+
 def test_a_sigmoid_by_a_function_before_a_focal_loss_is_told(tmp_path: Path) -> None:
     class Model(nn.Module):
         def __init__(self) -> None:

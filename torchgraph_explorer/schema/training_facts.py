@@ -139,6 +139,13 @@ class Operation:
       from those of any loss of a softmax's probability of the right class, over the largest gradient; from those of a
       focal loss of logits with one weight for each of two labels, over the gradients themselves; the exponent of that
       loss; how many elements have the more frequent label.
+    - `outside`: whether the loss takes for logits what an activation behind the output gives. `numbers`: the first one
+      of `twice`; the same distance behind a softmax; this over the standard deviation of its probabilities; the
+      distance behind a sigmoid, a tanh and a ReLU; the second number of `twice`; that distance behind a sigmoid; the
+      exponent of that loss; how many elements have the more frequent label; the standard deviation of the sigmoids.
+    - `two`: the same of an output with two classes. `numbers`: the largest sum of the gradients of the two, over the
+      largest gradient; the last three of `twice`, of the difference of the two classes, and the standard deviation of
+      that difference; these four behind a softmax.
     - `binary`: labels of a mean binary cross entropy, if the output is logits, and if it is probabilities. `numbers`,
       for each: the smallest and the largest; the largest distance of one from the nearer of these two.
     - `unseen`: classes that are no answer of a cross entropy. `numbers`: how many; the sum of their numbers.
@@ -162,7 +169,7 @@ class Operation:
     Attributes:
         kind: Which of these it is.
         module: Qualified name of the module within which it was; for answers, the path of the input; for
-            directions, and for `twice`, that of the output.
+            directions, `twice`, `outside` and `two`, that of the output.
         call: Which call of that module in the step.
         numbers: See above.
         before: See above; empty for other kinds.

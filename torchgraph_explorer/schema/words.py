@@ -57,6 +57,8 @@ OperationKind: TypeAlias = Literal[
     "ends",
     "across",
     "twice",
+    "outside",
+    "two",
     "binary",
     "unseen",
     "clamp",

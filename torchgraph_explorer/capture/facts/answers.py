@@ -27,6 +27,7 @@ from torchgraph_explorer.capture.facts.label_losses import (
     off_over_samples,
     trailing_places,
 )
+from torchgraph_explorer.capture.facts.outside import behind_activations, of_two_classes
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.facts.policies import policy_weights
 from torchgraph_explorer.capture.facts.twice import applied_again, binary_labels, classes_without_answer
@@ -208,7 +209,7 @@ class Answers:
             self._note("policy", "", policy_weights(values, gradient))
             self._note("unseen", "", classes_without_answer(gradient))
         if 1 <= values.dim() <= MOST_DIMENSIONS:
-            self._note("twice", self._path, applied_again(values, gradient))
+            self._look_further(self._path, values, gradient)
             self._note("binary", "", binary_labels(values, gradient))
         if self._series is not None:
             self._note("ahead", "", [_off_ahead(self._series, values - gradient * (values.numel() / 2))])
@@ -218,6 +219,9 @@ class Answers:
     def _look_further(self, path: str, values: Tensor, gradient: Tensor) -> None:
         if values.dim() <= MOST_DIMENSIONS:
             self._note("twice", path, applied_again(values, gradient))
+            self._note("outside", path, behind_activations(values, gradient))
+        if 1 < values.dim() <= MOST_DIMENSIONS and 2 in {values.shape[1], values.shape[-1]}:
+            self._note("two", path, of_two_classes(values, gradient))
 
     def _note(self, kind: OperationKind, path: str, numbers: list[Tensor]) -> None:
         self._found.append((kind, path, self._rows(numbers)))

@@ -30,17 +30,22 @@ def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
         values: The model's output, `[samples, ...]`.
         gradient: The gradient of the loss at it, of the same shape.
     """
-    samples = max(LEAST_COMPARED, MOST_COMPARED * len(values) // max(values.numel(), 1))
-    values, gradient = values[:samples], gradient[:samples]
+    values, gradient = first_samples(values, gradient)
     some = torch.full((), FAR, device=values.device)
     if values.dim() > 1:
-        some = torch.minimum(some, _off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
+        some = torch.minimum(some, off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
     if values.dim() == 3:
-        some = torch.minimum(some, _off_softmax(values, gradient))
-    return [some, *_off_sigmoid(values, gradient)]
+        some = torch.minimum(some, off_softmax(values, gradient))
+    return [some, *off_sigmoid(values, gradient)]
 
 
-def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
+def first_samples(values: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Those of the first samples, with `MOST_COMPARED` elements, or of `LEAST_COMPARED` samples if that is more."""
+    samples = max(LEAST_COMPARED, MOST_COMPARED * len(values) // max(values.numel(), 1))
+    return values[:samples], gradient[:samples]
+
+
+def off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest.
 
     Such are the gradients of any loss of the probability of the right class, as a focal one, and of a policy's loss.
@@ -51,7 +56,7 @@ def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
     return weighed_logarithms(logits, gradient).off
 
 
-def _off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:
+def off_sigmoid(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     """How far the gradients are from those of a focal loss of logits, with any weight for each of the two labels.
 
     Returns that distance for the exponent up to `MOST_FOCUS` that fits best, that exponent, and how many elements have

@@ -29,6 +29,7 @@ from torchgraph_explorer.findings.rules.outputs import (
     samples_of,
     trained_outputs,
 )
+from torchgraph_explorer.findings.rules.outside import activation_between
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
 
 NEAR_BOUND = 0.95
@@ -57,6 +58,8 @@ def activation_before_loss(evidence: Evidence) -> Iterator[Finding]:
             yield _bounded(evidence, output, name)
         elif is_relu_before_sigmoids(evidence, output):
             yield _never_below_half(evidence, output)
+        else:
+            yield from filter(None, [activation_between(evidence, output)])
 
 
 def is_relu_before_sigmoids(evidence: Evidence, output: TrainedOutput) -> bool:

@@ -31,6 +31,7 @@ from torchgraph_explorer.findings.rules.outputs import (
     softmax_of,
     trained_outputs,
 )
+from torchgraph_explorer.findings.rules.outside import softmax_again, softmax_of_two_again
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, Rows, finding, named
 from torchgraph_explorer.findings.rules.twice_by_gradient import sigmoid_by_gradient, softmax_by_gradient
 
@@ -60,9 +61,9 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
     for output in trained_outputs(evidence):
         _, info, column, norms = output
         softmax = softmax_of(evidence, column, info)
-        by_gradient = _by_gradient(evidence, column, is_softmax=softmax is not None)
-        if by_gradient is not None:
-            yield _twice(evidence, output, by_gradient, is_softmax=softmax is not None, may_be_dice=False)
+        exactly = _told_by_gradient(evidence, output, is_softmax=softmax is not None)
+        if exactly is not None:
+            yield exactly
             continue
         if is_relu_before_sigmoids(evidence, output):
             continue
@@ -91,12 +92,23 @@ def softmax_before_loss(evidence: Evidence) -> Iterator[Finding]:
         yield _twice(evidence, output, rows, is_softmax=softmax is not None, may_be_dice=positions > 1)
 
 
-def _by_gradient(evidence: Evidence, column: int, *, is_softmax: bool) -> Rows | None:
+def _told_by_gradient(evidence: Evidence, output: TrainedOutput, *, is_softmax: bool) -> Finding | None:
+    """The finding that the loss applies a softmax or sigmoid again, if the gradients alone tell so; else None."""
+    rows = _by_gradient(evidence, output, is_softmax=is_softmax)
+    if rows is None:
+        return softmax_again(evidence, output)
+    return _twice(evidence, output, rows, is_softmax=is_softmax, may_be_dice=False)
+
+
+def _by_gradient(evidence: Evidence, output: TrainedOutput, *, is_softmax: bool) -> Rows | None:
     """The steps whose gradients are exactly those of a loss that applies a softmax or sigmoid again; else None.
 
     The live training compared them.
     """
-    return softmax_by_gradient(evidence, column) if is_softmax else sigmoid_by_gradient(evidence, column)
+    if not is_softmax:
+        return sigmoid_by_gradient(evidence, output.column)
+    of_several = softmax_by_gradient(evidence, output.column)
+    return softmax_of_two_again(evidence, output) if of_several is None else of_several
 
 
 def _may_be_cross_entropy(evidence: Evidence, classes: int, *, times: int) -> bool:

@@ -62,6 +62,8 @@ _NUMBERS: dict[OperationKind, int] = {
     "ends": 4,
     "across": 3,
     "twice": 4,
+    "outside": 11,
+    "two": 9,
     "binary": 6,
     "unseen": 2,
     "clamp": 1,

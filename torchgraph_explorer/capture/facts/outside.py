@@ -1,0 +1,98 @@
+"""Computes whether a loss takes for logits what an activation behind the model's output gives.
+
+Such an activation is not the model's, or not seen: the training loop applies it, or the model does so in its own loss.
+If `a = f(z)` and the gradient at the output `z` is known, so is the one at `a`, without anything but `z`.
+
+No function waits for a GPU: the results are tensors.
+
+Used within `capture`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torchgraph_explorer.capture.facts.label_losses import TINY
+from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid, off_softmax
+
+
+def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
+    """How far the gradients are from those of a loss of logits behind each activation: `outside` in `Operation`.
+
+    Args:
+        values: The model's output, `[samples, ...]`.
+        gradient: The gradient of the loss at it, of the same shape.
+    """
+    values, gradient = first_samples(values, gradient)
+    far = torch.full((), FAR, device=values.device)
+    layouts = [(values.movedim(1, -1), gradient.movedim(1, -1))] if values.dim() > 1 else []
+    if values.dim() == 3:
+        layouts.append((values, gradient))
+    of_classes = [_over_classes(*one) for one in layouts if one[0].shape[-1] > 2]
+    shares = values.sigmoid()
+    off, focus, count = off_sigmoid(shares, gradient / (shares * (1 - shares)).clamp(min=TINY))
+    return [
+        *(torch.stack(of_classes).amin(0).unbind() if of_classes else [far] * 6),
+        off_sigmoid(values, gradient)[0],
+        off,
+        focus,
+        count,
+        shares.std(),
+    ]
+
+
+def of_two_classes(values: Tensor, gradient: Tensor) -> list[Tensor]:
+    """How far the gradients are from those of a softmax's loss of two classes: `two` in `Operation`.
+
+    A softmax of two classes is a sigmoid of their difference.
+
+    Args:
+        values: The model's output, `[samples, ..., classes]`. Its second dimension has two classes, or else its last.
+        gradient: The gradient of the loss at it, of the same shape.
+    """
+    values, gradient = (one.movedim(1, -1) if one.shape[1] == 2 else one for one in first_samples(values, gradient))
+    pull, sums = gradient[..., 1], gradient.sum(-1).abs().max() / gradient.abs().max().clamp(min=TINY)
+    difference = values[..., 1] - values[..., 0]
+    shares = difference.sigmoid()
+    found = [sums]
+    for logits, slopes in ((difference, 1), (2 * shares - 1, 2 * shares * (1 - shares))):
+        found += [*off_sigmoid(logits, pull / slopes), logits.std()]
+    return found
+
+
+def _over_classes(values: Tensor, gradient: Tensor) -> Tensor:
+    """How far the gradients are from those of a softmax's loss of the output itself, and behind four activations.
+
+    Behind a softmax, a second number is that distance over the standard deviation of its probabilities.
+    """
+    shares, squashed = values.softmax(-1), values.tanh()
+    logistic = values.sigmoid()
+    pull = gradient / shares.clamp(min=TINY)  # up to a summand for each place: a softmax has no gradient for it
+    behind = off_softmax(shares, pull - pull.mean(-1, keepdim=True))
+    return torch.stack(
+        [
+            off_softmax(values, gradient),
+            behind,
+            behind / shares.std().clamp(min=TINY),
+            off_softmax(logistic, gradient / (logistic * (1 - logistic)).clamp(min=TINY)),
+            off_softmax(squashed, gradient / (1 - squashed.square()).clamp(min=TINY)),
+            _off_behind_relu(values, gradient),
+        ]
+    )
+
+
+def _off_behind_relu(values: Tensor, gradient: Tensor) -> Tensor:
+    """As `off_softmax`, behind a ReLU: nothing comes back to what is below zero, as that of the answer may be."""
+    is_on = values > 0
+    shares = values.relu().softmax(-1) * is_on
+    answers = gradient.abs().argmax(-1, keepdim=True)
+    seen = shares - torch.zeros_like(shares).scatter_(-1, answers, 1)
+    off = torch.minimum(*(_rest(gradient, one).abs().amax(-1) for one in (shares, seen * is_on)))
+    return off.max() / gradient.abs().max().clamp(min=TINY)
+
+
+def _rest(vectors: Tensor, direction: Tensor) -> Tensor:
+    """What is left of each vector without its part along `direction`."""
+    length = direction.square().sum(-1, keepdim=True).clamp(min=TINY)
+    return vectors - (vectors * direction).sum(-1, keepdim=True) / length * direction
