@@ -42,6 +42,58 @@ def of(labels: Tensor, loss: Loss, model: nn.Module, _: int) -> Tensor:
     return loss(model(SAMPLES[at]), labels[at])
 
 
+# A cross entropy with the wrong sign
+
+
+def negative(loss: Loss) -> Loss:
+    return lambda outputs, labels: -loss(outputs, labels)
+
+
+def rewarded(outputs: Tensor, labels: Tensor) -> Tensor:
+    """The loss of a policy that is punished for each action, and for some more than for others."""
+    chosen = outputs.log_softmax(1)[torch.arange(len(labels)), labels]
+    return (chosen * torch.rand(len(labels))).mean()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "loss"),
+    [
+        pytest.param(5, negative(F.cross_entropy), id="mean"),
+        pytest.param(5, negative(partial(F.cross_entropy, reduction="sum")), id="sum"),
+        pytest.param(5, negative(lambda z, y: F.nll_loss(z.log_softmax(1), y)), id="logarithm without a minus"),
+        pytest.param(2, negative(lambda z, y: F.cross_entropy(z, (y > 2).long())), id="two classes"),
+        pytest.param(1, negative(lambda z, y: weighted(z, y, weight=1.0)), id="two labels"),
+    ],
+)
+def test_a_cross_entropy_with_the_wrong_sign_is_told_by_its_gradients(outputs: int, loss: Loss, tmp_path: Path) -> None:
+    wrong = trained(tmp_path / "wrong", network(outputs), partial(of, CLASSES, loss), rate=0.005, logs=False)
+    right = trained(tmp_path / "right", network(outputs), partial(of, CLASSES, negative(loss)), rate=0.005, logs=False)
+    assert (told(wrong), told(right)) == ({("loss-negated", "error", "")}, set())
+
+
+def test_a_likelihood_without_a_minus_is_told_behind_a_log_softmax(tmp_path: Path) -> None:
+    model = network(5, nn.LogSoftmax(1))
+    found = trained(tmp_path, model, partial(of, CLASSES, negative(F.nll_loss)), rate=0.005, logs=False)
+    assert told(found) == {("loss-negated", "error", "")}
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, negative(F.cross_entropy)], ids=["loss", "objective"])
+def test_an_optimizer_that_maximises_is_told_for_a_loss_and_not_for_an_objective(loss: Loss, tmp_path: Path) -> None:
+    found = trained(tmp_path, network(5), partial(of, CLASSES, loss), logs=False, maximize=True)
+    assert told(found) == ({("loss-negated", "error", "")} if loss is F.cross_entropy else set())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(rewarded, id="policy"),
+        pytest.param(lambda z, y: -z.softmax(1)[torch.arange(len(y)), y].mean(), id="mean probability"),
+    ],
+)
+def test_a_loss_that_is_meant_to_be_negative_is_not_told(loss: Loss, tmp_path: Path) -> None:
+    assert told(trained(tmp_path, network(5), partial(of, CLASSES, loss), logs=False)) == set()
+
+
 # A softmax or sigmoid twice
 
 
@@ -57,8 +109,8 @@ def focal_of_classes(logits: Tensor, labels: Tensor) -> Tensor:
     return ((1 - (-entropy).exp()) ** 2 * entropy).mean()
 
 
-def weighted(logits: Tensor, labels: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(logits[:, 0], (labels > 2).float(), pos_weight=torch.tensor(3.0))
+def weighted(logits: Tensor, labels: Tensor, *, weight: float = 3.0) -> Tensor:
+    return F.binary_cross_entropy_with_logits(logits[:, 0], (labels > 2).float(), pos_weight=torch.tensor(weight))
 
 
 def binary(loss: Loss) -> Loss:

@@ -146,6 +146,10 @@ class Operation:
     - `two`: the same of an output with two classes. `numbers`: the largest sum of the gradients of the two, over the
       largest gradient; the last three of `twice`, of the difference of the two classes, and the standard deviation of
       that difference; these four behind a softmax.
+    - `sign`: whether the loss is the negative of a cross entropy. `numbers`: the largest distance of the gradients from
+      those of a cross entropy of classes, over the largest gradient; the smallest and the largest weight of a place in
+      it; how many places have a gradient; these three of an element in the negative of a binary cross entropy, if it is
+      one; the standard deviation of its logits.
     - `binary`: labels of a mean binary cross entropy, if the output is logits, and if it is probabilities. `numbers`,
       for each: the smallest and the largest; the largest distance of one from the nearer of these two.
     - `unseen`: classes that are no answer of a cross entropy. `numbers`: how many; the sum of their numbers.
@@ -169,7 +173,7 @@ class Operation:
     Attributes:
         kind: Which of these it is.
         module: Qualified name of the module within which it was; for answers, the path of the input; for
-            directions, `twice`, `outside` and `two`, that of the output.
+            directions, `twice`, `outside`, `two` and `sign`, that of the output.
         call: Which call of that module in the step.
         numbers: See above.
         before: See above; empty for other kinds.

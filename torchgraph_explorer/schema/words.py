@@ -59,6 +59,7 @@ OperationKind: TypeAlias = Literal[
     "twice",
     "outside",
     "two",
+    "sign",
     "binary",
     "unseen",
     "clamp",

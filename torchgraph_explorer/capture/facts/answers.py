@@ -27,6 +27,7 @@ from torchgraph_explorer.capture.facts.label_losses import (
     off_over_samples,
     trailing_places,
 )
+from torchgraph_explorer.capture.facts.negated import signs
 from torchgraph_explorer.capture.facts.outside import behind_activations, of_two_classes
 from torchgraph_explorer.capture.facts.pending import Row
 from torchgraph_explorer.capture.facts.policies import policy_weights
@@ -220,6 +221,7 @@ class Answers:
         if values.dim() <= MOST_DIMENSIONS:
             self._note("twice", path, applied_again(values, gradient))
             self._note("outside", path, behind_activations(values, gradient))
+            self._note("sign", path, signs(values, gradient))
         if 1 < values.dim() <= MOST_DIMENSIONS and 2 in {values.shape[1], values.shape[-1]}:
             self._note("two", path, of_two_classes(values, gradient))
 

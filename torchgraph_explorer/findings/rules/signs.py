@@ -16,6 +16,7 @@ from torchgraph_explorer.findings.losses import distillations, divergences
 from torchgraph_explorer.findings.rules.ascent import goes_up
 from torchgraph_explorer.findings.rules.cross_entropies import first_is_cross_entropy
 from torchgraph_explorer.findings.rules.loss import LEAST_TO_DIVERGE, Loss, judged, of_equal_logits
+from torchgraph_explorer.findings.rules.negated import negated_by_gradient
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding, quoted
 from torchgraph_explorer.findings.rules.targets import squared_errors
@@ -36,13 +37,17 @@ bound. Likewise of another scalar that grows."""
 def loss_negated(evidence: Evidence) -> Iterator[Finding]:
     """The loss is the negative of a cross entropy or squared error, and falls.
 
-    Gradients tell the size of such a loss, but not its sign, which the logged values do. Or updates go up the gradient
-    of a loss that is right, which is as wrong.
+    Gradients tell the size of a squared error, but not its sign, which the logged values do. Or updates go up the
+    gradient of a loss that is right, which is as wrong.
     """
     loss = judged(evidence)
     yield from _divergences_below_zero(evidence)
     if loss is not None and len(loss.values) and goes_up(evidence, loss):
         yield _uphill(evidence, loss)
+    by_gradient = negated_by_gradient(evidence)
+    if by_gradient is not None:
+        yield by_gradient
+        return
     if loss is None or len(loss.values) < LEAST_TO_DIVERGE or loss.values.max() >= 0 or not _falls(loss):
         return
     for _, info, column, norms in trained_outputs(evidence):

@@ -64,6 +64,7 @@ _NUMBERS: dict[OperationKind, int] = {
     "twice": 4,
     "outside": 11,
     "two": 9,
+    "sign": 8,
     "binary": 6,
     "unseen": 2,
     "clamp": 1,
