@@ -48,6 +48,95 @@ def test_what_is_not_finite_before_a_training_ends_is_noted(tmp_path: Path) -> N
     assert "at step 4, which was not recorded" in note
 
 
+@pytest.fixture
+def _looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a training whose steps take as little time as a look."""
+    monkeypatch.setattr(finite_checks, "SHARE", 1e-9)
+
+
+class Layers(nn.Module):
+    """Gives NaN where it is told to; its second layer gets gradients of NaN where `derivative` is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.factor, self.derivative = nn.Linear(2, 4), nn.Linear(4, 1), 1.0, 0.0
+
+    def forward(self, samples: Tensor) -> Tensor:
+        hidden = self.first(samples)
+        if self.derivative:
+            hidden = hidden + 0 * (0 * hidden).abs().sqrt()
+        out: Tensor = self.factor * self.second(hidden)
+        return out
+
+
+def leave_at_nan(model: Layers, optimizer: torch.optim.Optimizer, last: int) -> None:
+    for step in range(last + 1):
+        optimizer.zero_grad()
+        if step == last:
+            model.factor = math.nan
+        out = model(torch.randn(3, 2))
+        if not out.isfinite().all():
+            raise ArithmeticError
+        out.square().mean().backward()
+        optimizer.step()
+
+
+def leave_at_data(model: Layers, optimizer: torch.optim.Optimizer, last: int) -> None:
+    for step in range(last + 1):
+        optimizer.zero_grad()
+        samples = torch.full((3, 2), math.nan if step == last else 1.0)
+        out = model(samples)
+        if not out.isfinite().all():
+            raise ArithmeticError
+        out.square().mean().backward()
+        optimizer.step()
+
+
+def clip_at_nan(model: Layers, optimizer: torch.optim.Optimizer, last: int) -> None:
+    for step in range(last + 1):
+        optimizer.zero_grad()
+        model.derivative = float(step == last)
+        model(torch.randn(3, 2)).square().mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
+        optimizer.step()
+
+
+@pytest.mark.usefixtures("_looks_seldom")
+@pytest.mark.parametrize(
+    ("train", "what", "origin"),
+    [
+        pytest.param(
+            leave_at_nan, "the model's output", "The inputs and all parameters were finite.", id="within the model"
+        ),
+        pytest.param(leave_at_data, "the model's output", "came in with the data: input[0] of the model", id="input"),
+        pytest.param(
+            clip_at_nan, "a gradient", "of 2 of 4 parameters had some, up to that of first.bias", id="gradient"
+        ),
+    ],
+)
+@pytest.mark.parametrize(("last", "is_noted"), [(17, True), (20, False)], ids=["unrecorded", "recorded"])
+def test_what_an_error_was_raised_of_is_noted_if_it_was_not_looked_at(
+    train: Callable[[Layers, torch.optim.Optimizer, int], None],
+    what: str,
+    origin: str,
+    *,
+    last: int,
+    is_noted: bool,
+    tmp_path: Path,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    model = Layers()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with (
+        pytest.raises((ArithmeticError, RuntimeError)),
+        watch(model, log_freq=10, backend="record", logdir=tmp_path, verbose=False),
+    ):
+        train(model, optimizer, last)
+    told = [str(one.message) for one in recwarn if issubclass(one.category, TorchgraphWarning)]
+    assert [f"{what} had NaN or infinite elements at step {last}" in one for one in told] == [True] * is_noted
+    assert [origin in one for one in told] == [True] * is_noted
+
+
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [

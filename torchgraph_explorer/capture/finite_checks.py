@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +23,7 @@ from torchgraph_explorer.capture.call_context import is_captured, is_no_step
 from torchgraph_explorer.capture.mode_stack import are_modes_on
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
+from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import NotFiniteOrigin
 
 SHARE = 0.003
@@ -55,13 +58,19 @@ class FiniteChecks:
         self._late: dict[str, _Late] = {}
         self._paces = {"output": _Pace(), "gradient": _Pace()}
         self._latest = -1  # the step whose output was looked at last
+        self._passed: _Passed | None = None
 
     def look_at_output(
         self, output: object, step: int, *, model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """The model, called with `args` and `kwargs`, has returned. Minus infinity may be meant, where it masks."""
         pace = self._paces["output"]
-        if "output" not in self._over and pace.is_due() and not is_no_step():
+        if "output" in self._over:
+            return
+        if not pace.is_due():
+            self._pass_by(output, step, given=args if len(args) == 1 and not kwargs else ())
+        elif not is_no_step():
+            self._passed = None
             with NoDispatch():
                 trained = [one for _, one in tensors(output, "")[:FEW] if one.requires_grad]
             self._look("output", step, trained, origin=lambda: nonfinite_origin.of_output(model, args, kwargs))
@@ -86,6 +95,35 @@ class FiniteChecks:
                 "gradient", step, gradients, origin=lambda: nonfinite_origin.of_gradient(model, is_updated=is_updated)
             )
             pace.looked()
+
+    def _pass_by(self, output: object, step: int, *, given: tuple[object, ...]) -> None:
+        """Remember the latest output that is not looked at, without keeping it alive."""
+        first = output[0] if isinstance(output, (tuple, list)) and output else output
+        if type(first) is Tensor:
+            known = weakref.ref(given[0]) if given and type(given[0]) is Tensor else None
+            self._passed = _Passed(step, weakref.ref(first), known)
+
+    def forget(self) -> None:
+        """A step is logged: what came before it needs no look any more."""
+        self._passed, self._latest = None, -1
+
+    def look_back(self, model: nn.Module, *, has_failed: bool) -> None:
+        """The training has ended: look at what it last left, if it is still there.
+
+        That is the output of its last step, if it was not looked at. If an exception has ended the training
+        (`has_failed`), it is also the gradients that the parameters have: NaN may have led to it. Else, they may be
+        infinite because a scaler has skipped the update.
+        """
+        passed, self._passed = self._passed, None
+        step = self._latest if passed is None else passed.step
+        output = None if passed is None else passed.output()
+        if passed is not None and output is not None and "output" not in self._over and output.requires_grad:
+            self._look("output", step, [output], origin=lambda: _origin_of(passed, model))
+        if has_failed and step >= 0 and not self._over:
+            with NoDispatch():
+                found = map(gradient_of, nn.Module.parameters(unwrapped(model)))
+                small = (one for one in found if one is not None and one.numel() <= LARGEST)
+                self._look("gradient", step, [*islice(small, FEW)], origin=lambda: nonfinite_origin.of_gradient(model))
 
     def stop(self) -> None:
         """Look at no output and no gradient from now on."""
@@ -126,6 +164,27 @@ class FiniteChecks:
         if is_bad:
             self._over.add(what)
             self._found(step, what, origin())
+
+
+class _Passed(NamedTuple):
+    """An output that was not looked at.
+
+    Attributes:
+        step: Its step.
+        output: The first tensor that the model returned.
+        given: The tensor that it was given, if that was all.
+    """
+
+    step: int
+    output: weakref.ref[Tensor]
+    given: weakref.ref[Tensor] | None
+
+
+def _origin_of(passed: _Passed, model: nn.Module) -> NotFiniteOrigin | None:
+    """As `nonfinite_origin.of_output`. That all was finite is only known where the input is still there."""
+    given = None if passed.given is None else passed.given()
+    found = nonfinite_origin.of_output(model, () if given is None else (given,), {})
+    return None if found is not None and not found.count and given is None else found
 
 
 class _Pace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -167,6 +168,7 @@ class StepTracker:
                 self._current.end()
             finally:
                 self._remove_all()
+            self._look_back_for_nan()
         interrupts.schedule_calls()  # what an interrupt has left to be done: nothing else asks for it from now on
 
     @property
@@ -360,7 +362,9 @@ class StepTracker:
 
         `rest` is what it was given by name, and its output; or the output alone, as in `_on_forward`.
         """
-        if self._current.one is None and torch.is_grad_enabled():
+        if self._current.one is not None:
+            self._checks.forget()
+        elif torch.is_grad_enabled():
             kwargs = rest[0] if len(rest) > 1 else {}
             self._checks.look_at_output(rest[-1], self._counter.number, model=model, args=args, kwargs=kwargs)
 
@@ -370,6 +374,14 @@ class StepTracker:
             if model is not None and self._counter.optimizers.moves(optimizer, model):
                 self._checks.look_at_gradient(optimizer, self._counter.number, model=model, is_updated=is_updated)
         except Exception as fault:  # updates are followed all the same
+            self._fail_to_check(fault)
+
+    def _look_back_for_nan(self) -> None:
+        try:
+            if (model := self._called()) is not None:
+                has_failed = sys.exc_info()[1] is not None or hasattr(sys, "last_value")
+                self._checks.look_back(model, has_failed=has_failed)
+        except Exception as fault:
             self._fail_to_check(fault)
 
     def _fail_to_check(self, fault: Exception) -> None:

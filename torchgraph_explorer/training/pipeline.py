@@ -458,7 +458,8 @@ class Pipeline:
         if found is not None and found.what in SEEN:
             self.note(
                 f"{SEEN[found.what]} had NaN or infinite elements at step {found.step}, which was not recorded, and no "
-                f"later step was: the training ended. Record every step (log_freq=1) to see in which module they began."
+                f"later step was: the training ended.{_origin_in_words(found.origin)} Record every step (log_freq=1) "
+                f"to see in which module they began."
             )
 
     def _clock(self, step: int) -> float | None:
@@ -489,3 +490,17 @@ class Pipeline:
 def kept_steps(keep: Keep | None, session: Session, note: Callable[[str], None], *, share: float) -> KeptSteps | None:
     """What decides which steps are kept; None if none is. Ranks that make one record divide this share of the space."""
     return None if keep is None else KeptSteps(keep, share=share / session.world_size, note=note)
+
+
+def _origin_in_words(origin: NotFiniteOrigin | None) -> str:
+    """A sentence on what else was not finite, with a space before it; empty if that is not known."""
+    if origin is None:
+        return ""
+    if not origin.names:
+        return " The inputs and all parameters were finite." if origin.kind == "parameter" else ""
+    first, last, share = origin.names[0], origin.names[-1], f"{origin.count} of {origin.total} parameters"
+    return {
+        "input": f" They came in with the data: {first} of the model had some.",
+        "parameter": f" {share} had some, first {first}.",
+        "gradient": f" The gradients of {share} had some, up to that of {last}.",
+    }[origin.kind]
