@@ -139,8 +139,9 @@ class Operation:
       from those of any loss of a softmax's probability of the right class, over the largest gradient; from those of a
       focal loss of logits with one weight for each of two labels, over the gradients themselves; the exponent of that
       loss; how many elements have the more frequent label.
-    - `outside`: whether the loss takes for logits what an activation behind the output gives. `numbers`: the first one
-      of `twice`; the same distance behind a softmax; this over the standard deviation of its probabilities; the
+    - `outside`: whether the loss takes for logits what an activation behind the output gives. `numbers`: the
+      largest distance of gradients from those of any loss of a softmax's probability of the right class, over the
+      largest gradient; the same behind a softmax; this over the standard deviation of its probabilities; the
       distance behind a sigmoid, a tanh and a ReLU; the second number of `twice`; that distance behind a sigmoid; the
       exponent of that loss; how many elements have the more frequent label; the standard deviation of the sigmoids.
     - `two`: the same of an output with two classes. `numbers`: the largest sum of the gradients of the two, over the

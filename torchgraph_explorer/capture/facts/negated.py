@@ -45,14 +45,14 @@ def _of_classes(logits: Tensor, gradient: Tensor, share: float) -> Tensor:
     is_logarithm = (logits.logsumexp(-1).abs() < NORMALISED).all()  # whose cross entropy takes one of each place
     shares = torch.where(is_logarithm, 0.0, logits.softmax(-1))
     # The right answer has the most negative gradient, or the most positive one where the sign is wrong.
-    of_loss, of_negative = (_along(gradient, shares, at(-1)) for at in (gradient.argmin, gradient.argmax))
+    of_loss, of_negative = (along(gradient, shares, at(-1)) for at in (gradient.argmin, gradient.argmax))
     is_loss = of_loss[0] <= of_negative[0]
     off, weights = (torch.where(is_loss, *both) for both in zip(of_loss, of_negative, strict=True))
     off = off.max() / gradient.abs().max().clamp(min=TINY)
     return torch.stack([off, *_ends(weights, is_counted), is_counted.sum() * share])
 
 
-def _along(gradient: Tensor, shares: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+def along(gradient: Tensor, shares: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
     """What is left of the gradients at each place without a multiple of `shares - answer`, at most; and that multiple.
 
     Args:

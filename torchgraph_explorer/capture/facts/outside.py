@@ -14,7 +14,11 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.facts.label_losses import TINY
-from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid, off_softmax
+from torchgraph_explorer.capture.facts.negated import along
+from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid
+
+MOST_ELEMENTS, LEAST_PLACES = 1 << 11, 8
+"""Elements of an output of classes that are looked at, and places of one with very many classes."""
 
 
 def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -30,6 +34,7 @@ def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
     if values.dim() == 3:
         layouts.append((values, gradient))
     of_classes = [_over_classes(*one) for one in layouts if one[0].shape[-1] > 2]
+    values, gradient = (_some_places(one.reshape(-1, 1)) for one in (values, gradient))
     shares = values.sigmoid()
     off, focus, count = off_sigmoid(shares, gradient / (shares * (1 - shares)).clamp(min=TINY))
     return [
@@ -64,26 +69,41 @@ def of_two_classes(values: Tensor, gradient: Tensor) -> list[Tensor]:
 def _over_classes(values: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from those of a softmax's loss of the output itself, and behind four activations.
 
-    Behind a softmax, a second number is that distance over the standard deviation of its probabilities.
+    Behind a softmax, a second number is that distance over the standard deviation of its probabilities. All are `FAR`
+    where there is no gradient.
     """
-    shares, squashed = values.softmax(-1), values.tanh()
-    logistic = values.sigmoid()
+    values, gradient = _some_places(values), _some_places(gradient)
+    shares, logistic, squashed = values.softmax(-1), values.sigmoid(), values.tanh()
     pull = gradient / shares.clamp(min=TINY)  # up to a summand for each place: a softmax has no gradient for it
-    behind = off_softmax(shares, pull - pull.mean(-1, keepdim=True))
-    return torch.stack(
+    behind = _off(shares, pull - pull.mean(-1, keepdim=True))
+    found = torch.stack(
         [
-            off_softmax(values, gradient),
+            _off(values, gradient),
             behind,
             behind / shares.std().clamp(min=TINY),
-            off_softmax(logistic, gradient / (logistic * (1 - logistic)).clamp(min=TINY)),
-            off_softmax(squashed, gradient / (1 - squashed.square()).clamp(min=TINY)),
+            _off(logistic, gradient / (logistic * (1 - logistic)).clamp(min=TINY)),
+            _off(squashed, gradient / (1 - squashed.square()).clamp(min=TINY)),
             _off_behind_relu(values, gradient),
         ]
     )
+    return torch.where((gradient != 0).any(), found, FAR)
+
+
+def _some_places(tensor: Tensor) -> Tensor:
+    """Places `[n, classes]` from all over `[..., classes]`, with `MOST_ELEMENTS`, or `LEAST_PLACES` if that is more."""
+    places = tensor.reshape(-1, tensor.shape[-1])
+    most = max(LEAST_PLACES, MOST_ELEMENTS // tensor.shape[-1])
+    return places[:: -(-len(places) // most)]
+
+
+def _off(logits: Tensor, gradient: Tensor) -> Tensor:
+    """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest."""
+    left, _ = along(gradient, logits.softmax(-1), gradient.abs().argmax(-1))
+    return left.max() / gradient.abs().max().clamp(min=TINY)
 
 
 def _off_behind_relu(values: Tensor, gradient: Tensor) -> Tensor:
-    """As `off_softmax`, behind a ReLU: nothing comes back to what is below zero, as that of the answer may be."""
+    """As `_off`, behind a ReLU: nothing comes back to what is below zero, as that of the answer may be."""
     is_on = values > 0
     shares = values.relu().softmax(-1) * is_on
     answers = gradient.abs().argmax(-1, keepdim=True)

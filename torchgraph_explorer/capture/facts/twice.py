@@ -33,9 +33,9 @@ def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
     values, gradient = first_samples(values, gradient)
     some = torch.full((), FAR, device=values.device)
     if values.dim() > 1:
-        some = torch.minimum(some, off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
+        some = torch.minimum(some, _off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
     if values.dim() == 3:
-        some = torch.minimum(some, off_softmax(values, gradient))
+        some = torch.minimum(some, _off_softmax(values, gradient))
     return [some, *off_sigmoid(values, gradient)]
 
 
@@ -45,7 +45,7 @@ def first_samples(values: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     return values[:samples], gradient[:samples]
 
 
-def off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
+def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest.
 
     Such are the gradients of any loss of the probability of the right class, as a focal one, and of a policy's loss.
