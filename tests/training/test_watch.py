@@ -20,7 +20,9 @@ from tests.models import Digits
 from tests.processes import wait_for
 from torchgraph_explorer import LIGHTNING_EPOCHS, OptionError, TorchgraphWarning, open_run, sinks, watch
 from torchgraph_explorer.capture.current_step import CurrentStep
+from torchgraph_explorer.capture.facts.operations import Operations
 from torchgraph_explorer.capture.forward_recorder import ForwardRecorder
+from torchgraph_explorer.capture.open_call import OpenCall
 from torchgraph_explorer.capture.recorded_calls import RecordedCalls
 from torchgraph_explorer.capture.step_admission import StepAdmission
 from torchgraph_explorer.capture.step_gradients import StepGradients
@@ -474,6 +476,39 @@ def test_a_fault_of_ours_leaves_training_as_it_is(
     texts = [str(one.message) for one in caught if "a fault of ours" in str(one.message)]
     assert texts or len(calls) <= time_of_fault
     assert len(set(texts)) == len(texts), "each thing is said once"
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "said", "graphs"),
+    [
+        pytest.param(Trace, "_note", "the module graph of some steps is not known", 0, id="graph"),
+        pytest.param(Operations, "_note", "facts about the training of some steps are not recorded", 1, id="facts"),
+    ],
+)
+def test_a_fault_in_tracing_costs_only_what_was_traced_and_says_that(
+    where: type, what: str, said: str, graphs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, heard = digits(), Listening()
+    monkeypatch.setattr(where, what, lambda *_, **__: 1 / 0)
+    with pytest.warns(TorchgraphWarning) as warned, watch(model, log_freq=1, backend=heard, verbose=False):
+        train(model)
+    assert [said in str(one.message) for one in warned] == [True]
+    assert ([frame.step for frame in heard.frames], len(heard.graphs)) == ([0, 1, 2], graphs)
+
+
+def test_a_module_that_cannot_be_recorded_while_it_is_traced_costs_no_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, heard, end = digits(), Listening(), RecordedCalls.end
+
+    def faulty(self: RecordedCalls, opened: OpenCall, *more: Any) -> object:
+        return 1 / 0 if opened.name == "stem" else end(self, opened, *more)
+
+    monkeypatch.setattr(RecordedCalls, "end", faulty)
+    with pytest.warns(TorchgraphWarning) as warned, watch(model, log_freq=1, backend=heard, verbose=False):
+        train(model)
+    assert ["module 'stem' is no longer recorded" in str(one.message) for one in warned] == [True, False]
+    assert not any("the whole model" in str(one.message) for one in warned)
 
 
 def test_warnings_turned_into_errors_do_not_reach_training(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ INTERRUPTED = (
 )
 
 
+NO_MODULE_GRAPH = "the module graph of some steps is not known, since tracing it failed"
+
 NO_TENSOR_GRAPH = "the dependency graph of kept tensors is not recorded, since tracing it failed"
 
 
@@ -210,7 +212,7 @@ class CurrentStep:
 
     def _report_trace(self, ended: CapturedStep) -> None:
         if (trace := ended.forward.trace) is not None and trace.fault is not None:
-            self._listener.fail("", trace.fault)
+            self._listener.note(f"{NO_MODULE_GRAPH} ({reason(trace.fault)}). Everything else is recorded.")
 
     def _facts(self, ended: CapturedStep) -> StepFacts:
         passes = ended.forward.passes

@@ -507,7 +507,9 @@ class StepTracker:
     def _trace(self, modules: ModulesByName, facts: StepFactsRecorder | None) -> Trace:
         length, selects = GraphLength(), self._listener.selects()
         trace = Trace(None if selects is None else NamedTensors(selects, modules, length), length, modules)
-        trace.operations, trace.lock = None if facts is None else facts.operations, self._lock
+        trace.lock = self._lock
+        if facts is not None:
+            trace.look_at = facts.look_at_operation
         return trace
 
     def _learn(self, ended: CapturedStep, graph: ModuleGraph | None) -> None:

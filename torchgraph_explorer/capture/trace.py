@@ -19,7 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchgraph_explorer import interrupts
 from torchgraph_explorer.capture.by_tensor import ByStorage, ByTensor
-from torchgraph_explorer.capture.facts.operations import Operations
 from torchgraph_explorer.capture.graph_length import GraphLength
 from torchgraph_explorer.capture.inside import Inside, Level
 from torchgraph_explorer.capture.modules_by_name import ModulesByName
@@ -81,7 +80,7 @@ class Trace(TorchDispatchMode):
         fault: The exception that was raised in tracing, if there was one; nothing is traced after it.
         over: Nothing more is traced, even while the mode is still on.
         each: Called for each operation.
-        operations: Looks at operations that say something of the model by themselves; None if nothing does.
+        look_at: Called with each operation, its arguments, its `result` and the number of the open `call`.
         named: The named tensors; None if no tensor is kept.
         length: How long the autograd graph is.
         lock: Held while an operation is noted. What this thread executes meanwhile, as in a signal's handler, is no
@@ -102,7 +101,7 @@ class Trace(TorchDispatchMode):
         self.named, self.length = named, length
         self.each: Callable[[], None] = _do_nothing
         self.lock = interrupts.lock()
-        self.operations: Operations | None = None
+        self.look_at: Callable[..., None] = _do_nothing
         self.handed_over: dict[tuple[int, int], list[str]] = {}
         self._edges: dict[int, dict[int, bool]] = {}
         self._parents: dict[int, tuple[Level, int]] = {}
@@ -229,8 +228,7 @@ class Trace(TorchDispatchMode):
             if self.fault is None and not self.over and not interrupts.is_held(self.lock):
                 try:
                     with self.lock:
-                        if self.operations is not None:
-                            self.operations.note(func, args, kwargs, result=result, call=self._stack[-1].level)
+                        self.look_at(func, args, kwargs, result=result, call=self._stack[-1].level)
                         if self._stack[-1].unseen is None:
                             self._note(func, (args, kwargs), result)
                 except Exception as fault:  # ours, in the middle of the user's operation, where it must not be raised
@@ -386,7 +384,7 @@ def _with(known: Origins, level: Level, nodes: frozenset[int]) -> Origins:
     return unvisited((noted, unvisited({**made, level: nodes}), given))
 
 
-def _do_nothing() -> None:
+def _do_nothing(*_: object, **__: object) -> None:
     """Nobody wants to know of operations."""
 
 

@@ -50,7 +50,6 @@ class StepFactsRecorder:
     """What is found out about one step. No method raises: after a fault there are no facts.
 
     Attributes:
-        operations: What operations between the modules say, if the step is traced.
         fault: What went wrong; None so far.
     """
 
@@ -76,7 +75,7 @@ class StepFactsRecorder:
             number: How many logged steps were before this one.
             lock: Held while a gradient is read.
         """
-        self.operations, self._cleared = Operations(measure), ClearedGradients()
+        self._operations, self._cleared = Operations(measure), ClearedGradients()
         self._lock = lock
         self._answers: Answers | None = None
         self._directions: Directions | None = None
@@ -168,6 +167,12 @@ class StepFactsRecorder:
         if (units := self._units) is not None and name in units.looked_at[1]:
             self._try(units.end, name, call, [plain(tensor) for _, tensor in outputs])
 
+    def look_at_operation(
+        self, operation: Any, given: Sequence[Any], named: dict[str, Any], *, result: Any, call: int | None
+    ) -> None:
+        """Look at an operation of a traced step, see `Operations.note`."""
+        self._try(partial(self._operations.note, operation, given, named, result=result, call=call))
+
     def begin_backward(self, *, is_missed: bool) -> None:
         """A backward pass begins. If `is_missed`, there may have been others that were not seen."""
         self._is_ahead = self._is_ahead or is_missed
@@ -194,7 +199,7 @@ class StepFactsRecorder:
         )
         if self._number < STEPS_COMPARED:
             self._participation.look_for_remade(self._parameters, self._model, self._optimizers.known)
-            self.operations.made.after_backward(self._model)
+            self._operations.made.after_backward(self._model)
         if self._is_detailed:
             self._norms.after_backward(self._parameters)
         self._note_scalers(self._optimizers.scalers)
@@ -252,7 +257,7 @@ class StepFactsRecorder:
             unregistered_in=self._modules if self._number < STEPS_COMPARED else {},
             without_optimizer=without_optimizer,
         )
-        self.operations.made.before_update(without_optimizer, model)
+        self._operations.made.before_update(without_optimizer, model)
         if is_missed or current_backward() != -1 or getattr(optimizer, "grad_scale", None) is not None:
             return  # the norm after the last backward pass is not known, or the loss scale is still in the gradients
         self._norms.before_update(self._parameters, held_by([optimizer]))
@@ -307,15 +312,15 @@ class StepFactsRecorder:
             self._windows.returns_numbers = bool(self._directions.is_of_numbers)
         if self._standardised is not None:
             self._standardised.forget()
-        self._operations = self.operations.found(calls)
-        self.operations.made.forget()
+        self._seen = self._operations.found(calls)
+        self._operations.made.forget()
         shapes = (one.shape for call in calls if call.parent is None for one in call.inputs)
         self._batch_size = next((shape[0] for shape in shapes if shape), None)
 
     def _pending(self) -> PendingFacts:
         participation, leftover, norms, late = self._participation, self._leftover, self._norms, self._late
         scale, units, weights = self._scale, self._units, self._weights
-        answers, seen, cleared = self._answers, self._operations, self._cleared.found()
+        answers, seen, cleared = self._answers, self._seen, self._cleared.found()
         directions, standardised = self._directions, self._standardised
         mode, others, batch, groups = self._is_training, self._other_mode, self._batch_size, tuple(self._moved)
         is_scaled, skipped = self._is_scaled, self._optimizers.skipped_updates
