@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -24,6 +25,33 @@ TENSOR = torch.zeros(2)
 )
 def test_every_tensor_in_a_long_list_is_found(value: Any, paths: list[str]) -> None:
     assert [path for path, _ in tensor_tree.tensors(value, "")] == paths
+
+
+@dataclass
+class Node:
+    value: torch.Tensor
+    parent: Node | None = None
+    others: list[Node] = field(default_factory=list)
+
+
+def test_a_tree_whose_nodes_know_their_parents_is_searched_once() -> None:
+    root = Node(TENSOR)
+    root.others = [Node(TENSOR, root) for _ in range(8)]
+    paths = [path for path, _ in tensor_tree.tensors(root, "")]
+    assert paths == [".value", *(f".others[{i}].value" for i in range(8))]
+
+
+def test_the_search_of_a_graph_of_objects_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_tree, "MOST_PARTS", 1000)
+    nodes = [Node(TENSOR) for _ in range(20)]
+    for node in nodes:
+        node.others = nodes
+    assert 0 < len(tensor_tree.tensors(nodes[0], "")) < 1000
+
+
+def test_what_is_given_twice_is_found_twice() -> None:
+    pair = (TENSOR, [TENSOR])
+    assert [path for path, _ in tensor_tree.tensors([pair, pair], "")] == ["[0][0]", "[0][1][0]", "[1][0]", "[1][1][0]"]
 
 
 def test_a_long_list_of_numbers_is_looked_at_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,9 @@ from torchgraph_explorer.schema import Shape, TensorInfo
 Leaf: TypeAlias = "tuple[str, Tensor]"
 """A tensor with its path."""
 
-DEEPEST = 32
-"""Deeper levels of nesting are not searched: the structure contains itself."""
+DEEPEST, MOST_PARTS = 32, 1 << 17
+"""Levels of nesting that are searched, and parts of one argument or result: there may be a graph of objects in it. What
+contains itself, as the nodes of a tree that know their parents, is not searched again within itself."""
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, slice, torch.dtype, torch.device, torch.Size})
 """Types of arguments that hold no tensor."""
@@ -61,12 +62,17 @@ def tensors(value: object, path: str) -> list[Leaf]:
     return found
 
 
-def _find(value: object, path: str, found: list[Leaf], depth: int = 0) -> None:  # noqa: PLR0917  # called very often
-    if isinstance(value, Tensor):
-        found.append((path, value))
-    elif type(value) not in ATOMS and depth < DEEPEST:
-        for part, inner in _parts(value):
-            _find(inner, path + part, found, depth + 1)
+def _find(value: object, path: str, found: list[Leaf]) -> None:
+    todo: list[tuple[object, str, tuple[int, ...]]] = [(value, path, ())]
+    left = MOST_PARTS
+    while todo and left:
+        one, place, above = todo.pop()
+        left -= 1
+        if isinstance(one, Tensor):
+            found.append((place, one))
+        elif type(one) not in ATOMS and len(above) < DEEPEST and id(one) not in above:
+            within = (*above, id(one))
+            todo += [(inner, place + part, within) for part, inner in reversed([*_parts(one)])]
 
 
 def plain_inputs(args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Leaf] | None:
