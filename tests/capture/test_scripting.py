@@ -26,6 +26,15 @@ def test_a_model_is_recorded_after_it_was_scripted() -> None:
     assert len(listening.frames) == 1
 
 
+@pytest.mark.slow  # imports dynamo
+def test_a_model_with_operations_in_its_compiled_form_is_scripted() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    compiled: Any = torch.compile(model, backend="eager")
+    with watch(compiled, log_freq=1, backend=Listening(), compiled="inline", verbose=False):
+        assert torch.jit.script(model)(torch.ones(4, 3)).shape == (4, 2)
+        compiled(torch.ones(4, 3)).sum().backward()
+
+
 def test_where_hooks_cannot_be_taken_off_it_says_so_and_torch_refuses_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -27,7 +27,7 @@ def are_walked() -> bool:
     return sys.exc_info()[1] is not None
 
 
-class SafeHook:
+class Unpickled:
     """A hook on one of the user's modules or tensors.
 
     A pickled or copied model must contain nothing of this package, and must load where it is not installed. So a copy
@@ -37,6 +37,16 @@ class SafeHook:
 
     __slots__ = ("__weakref__",)
     __torch_unserializable__ = True  # for `warn_if_has_hooks` of torch
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
+        """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""
+        return getattr, (nullcontext(), "__exit__")
+
+
+class SafeHook(Unpickled):
+    """A hook that cannot raise into training."""
+
+    __slots__ = ()
 
     @abstractmethod
     def act(self, *arguments: Any) -> None:
@@ -67,10 +77,6 @@ class SafeHook:
             self.fail(fault)
         except Exception as another:  # while cleaning up
             warn_once(f"Watching the model failed ({fault!r}), and so did ending it ({another!r}). Training goes on.")
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
-        """The copy: `nullcontext().__exit__`, which accepts anything and returns None."""
-        return getattr, (nullcontext(), "__exit__")
 
 
 class Hook(SafeHook):

@@ -11,7 +11,7 @@ from torch import nn
 from torch.jit import _recursive
 
 from torchgraph_explorer import interrupts
-from torchgraph_explorer.capture.safe_hook import SafeHook
+from torchgraph_explorer.capture.safe_hook import Unpickled
 from torchgraph_explorer.console import warn
 
 
@@ -75,5 +75,5 @@ def _hooks(model: nn.Module) -> Iterator[dict[int, Callable[..., Any]]]:
 
 
 def _is_ours(hook: object) -> bool:
-    """Whether it is a hook of ours, or what stands for one in a copy of the module; see `SafeHook`."""
-    return isinstance(hook, SafeHook) or type(getattr(hook, "__self__", None)) is nullcontext
+    """Whether it is a hook of ours, or what stands for one in a copy of the module; see `Unpickled`."""
+    return isinstance(hook, Unpickled) or type(getattr(hook, "__self__", None)) is nullcontext

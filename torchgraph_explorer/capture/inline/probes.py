@@ -8,7 +8,7 @@ forms: one with the operations, for logged steps, and one without them, the same
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
@@ -20,6 +20,7 @@ from torchgraph_explorer.capture.inline.registry import ProbeSite
 from torchgraph_explorer.capture.module_selection import ModuleSelection
 from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.process_state import process_state
+from torchgraph_explorer.capture.safe_hook import Unpickled
 from torchgraph_explorer.capture.tensor_tree import tensors
 
 VALUE, GRADIENT = 0, 1
@@ -195,17 +196,12 @@ class _Insertion:
         return value
 
 
-class _Unpickled:
-    """A hook that is left out of copies and pickles, as `safe_hook.SafeHook` is."""
-
+class _Hook(Unpickled):
     def __init__(self, insertion: _Insertion) -> None:
         self._insertion = insertion
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, str]]:
-        return getattr, (nullcontext(), "__exit__")
 
-
-class _Before(_Unpickled):
+class _Before(_Hook):
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Show the inputs, if the form with the operations is being compiled."""
         if not torch.compiler.is_compiling() or not _window.on or not (self._insertion.module or _window.whole):
@@ -218,7 +214,7 @@ class _Before(_Unpickled):
             return None
 
 
-class _After(_Unpickled):
+class _After(_Hook):
     def __call__(self, _module: nn.Module, _args: object, output: object) -> None:
         """Show the outputs, if the form with the operations is being compiled."""
         if torch.compiler.is_compiling() and _window.on and (self._insertion.module or _window.whole):
