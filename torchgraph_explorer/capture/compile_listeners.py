@@ -18,7 +18,7 @@ class CompileListeners:
         """Leave `nn.Module.compile` as torch has it, until there is a listener."""
         self._lock = interrupts.lock()
         self._listeners: list[Callable[[nn.Module], object]] = []
-        self._plain: Callable[..., None] | None = None
+        self._plain = self._ours = nn.Module.compile
 
     def __len__(self) -> int:
         """How many listeners there are."""
@@ -28,16 +28,16 @@ class CompileListeners:
         """Call `listener` with each module, once it is compiled."""
         with self._lock:
             self._listeners.append(listener)
-            if self._plain is None:
+            if self._plain in (self._ours, nn.Module.compile):  # ours is not on, or was taken off by somebody else
                 self._plain = nn.Module.compile
-                nn.Module.compile = self._reporting(self._plain)  # type: ignore[method-assign]
+                nn.Module.compile = self._ours = self._reporting(self._plain)  # type: ignore[method-assign]
 
     def remove(self, listener: Callable[[nn.Module], object]) -> None:
-        """Call it no more. With the last one, `Module.compile` is torch's own again."""
+        """Call it no more. With the last one, `Module.compile` is torch's own again, unless it was replaced since."""
         with self._lock:
             self._listeners.remove(listener)
-            if not self._listeners and self._plain is not None:
-                nn.Module.compile, self._plain = self._plain, None  # type: ignore[method-assign]
+            if not self._listeners and nn.Module.compile is self._ours:
+                nn.Module.compile = self._ours = self._plain  # type: ignore[method-assign]
 
     def _reporting(self, plain: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(plain)
