@@ -16,6 +16,7 @@ from tests.listening import Listening
 from tests.shared import FORKED
 from torchgraph_explorer import open_run, watch
 from torchgraph_explorer.training import exit
+from torchgraph_explorer.training.process import this_process
 
 IN_A_CHILD = """
 import multiprocessing, sys
@@ -73,6 +74,24 @@ class Shown:
 
     def wait(self) -> None:
         raise AssertionError("somebody waits")
+
+
+class Interrupted(Shown):
+    """A viewer that Ctrl-C ends, and whose end begins another watch, as a user's `on_finding` may."""
+
+    def stop(self) -> None:
+        watch(nn.Linear(1, 1), backend=Listening(), verbose=False)
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")
+def test_ctrl_c_closes_all_that_is_watched_also_if_another_watch_begins_meanwhile() -> None:
+    watcher = watch(nn.Linear(1, 1), backend=Listening(), block_at_exit=True, verbose=False)
+    watcher.viewer = Interrupted()
+    exit.close_all()
+    assert this_process.open_watchers() == ()
 
 
 @pytest.mark.filterwarnings("ignore:.*no step was recorded:torchgraph_explorer.TorchgraphWarning")

@@ -62,5 +62,5 @@ def _wait(watcher: Watcher) -> None:
     try:
         watcher.viewer.wait()
     except KeyboardInterrupt:
-        for each in this_process.watchers:
+        for each in tuple(this_process.watchers):
             each.close()
