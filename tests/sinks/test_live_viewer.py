@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -43,6 +44,21 @@ def test_watchers_of_one_logdir_share_a_server_until_the_last_one_stops(
     assert other.url == viewer.url
     other.stop()
     assert answers(viewer.url)
+
+
+@pytest.mark.timeout(30)
+def test_a_handler_may_stop_a_server_while_another_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, ended = live_viewer._Servers(), list[object]()
+    one, other = (live_viewer._Process(cast("Any", name), {}, users=1) for name in ("one", "other"))
+
+    def end(child: object) -> None:
+        if child == "one":
+            servers.leave(other)  # as a handler does that SIGTERM calls here
+        ended.append(child)
+
+    monkeypatch.setattr(live_viewer, "_end", end)
+    servers.leave(one)
+    assert ended == ["other", "one"]
 
 
 @pytest.mark.slow

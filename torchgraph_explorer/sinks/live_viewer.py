@@ -83,7 +83,7 @@ class _Servers:
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, str, int], _Process] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may close a watcher while another one is closed
 
     def join(self, address: tuple[str, str, int]) -> _Process:
         """The server of a logdir, host and port asked for; a new one if none runs.
