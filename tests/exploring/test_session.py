@@ -113,6 +113,13 @@ def test_a_model_that_is_divided_among_ranks_is_refused_with_the_reason() -> Non
         Session(nn.Sequential(FullyShardedDataParallel()), torch.ones(1))
 
 
+def test_a_model_that_was_made_in_inference_mode_is_refused_with_the_reason() -> None:
+    with torch.inference_mode():
+        model = nn.Linear(2, 1)
+    with pytest.raises(OptionError, match="Parameter 'weight' was made in inference mode"):
+        Session(model, torch.ones(1, 2))
+
+
 def test_a_column_that_cannot_be_computed_is_refused_with_the_reason() -> None:
     class Wide(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

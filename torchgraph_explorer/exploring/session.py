@@ -455,7 +455,7 @@ def require_scalar(scalar: object) -> None:
 
 
 def require_whole(model: nn.Module) -> None:
-    """Raise an OptionError if `model` cannot be run here alone, or has no values yet."""
+    """Raise an OptionError if `model` cannot be run here alone, has no values yet, or can have no gradient."""
     for name, module in modules_by_name(model).items():
         if any(each.__name__ == "FullyShardedDataParallel" for each in type(module).__mro__):
             raise OptionError(f"Module {name!r} {SHARDED}")
@@ -464,6 +464,11 @@ def require_whole(model: nn.Module) -> None:
             raise OptionError(f"Parameter {name!r} {SHARDED}")
         if nn.parameter.is_lazy(parameter):
             raise OptionError(f"Parameter {name!r} has no values yet. Call the model once before.")
+        if parameter.is_inference():
+            raise OptionError(
+                f"Parameter {name!r} was made in inference mode, where torch lets no gradient flow. Make or load the "
+                f"model outside of torch.inference_mode()."
+            )
 
 
 SHARDED = (
