@@ -6,7 +6,7 @@ the series.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -42,6 +42,9 @@ LEAST_EARLY = 2
 
 OF_TRAINING = ("training", "train")
 """Labels that mark values of the training. Values with other labels are not looked at."""
+
+TELLING = ("count", "min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
+"""Two tensors for which all of these statistics are equal are taken for the same."""
 
 
 class Evidence:
@@ -150,6 +153,10 @@ class Evidence:
     def column(self, statistic: str, series: int) -> Matrix:
         """One statistic of one series, `[steps]`."""
         return self.matrix(statistic)[:, series]
+
+    def telling(self, series: Sequence[int]) -> Matrix:
+        """The statistics of some series by which tensors are told apart, `[TELLING, steps, series]`."""
+        return np.stack([self.matrix(name)[:, series] for name in TELLING])
 
     def fingerprints(self, row: int) -> npt.NDArray[np.uint64]:
         """The fingerprints of all series at one row, `[series]`; 0 where there is none."""

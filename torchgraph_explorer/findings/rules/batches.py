@@ -31,9 +31,6 @@ IN_A_ROW = 5
 USUAL_SIZES = (8, 16, 32, 64, 128, 256)
 """Usual numbers of samples in a batch. A constant input of another size is taken for the whole data set."""
 
-_STATISTICS = ("count", "mean", "std", "min", "max", "l2_norm", "zeros")
-"""Two tensors whose statistics are all equal are taken for the same."""
-
 
 def repeated_batch(evidence: Evidence) -> Iterator[Finding]:
     """The model's inputs are the same to the last bit at many consecutive steps, or at all steps.
@@ -106,10 +103,8 @@ def _has_two_values(evidence: Evidence, column: int) -> bool:
 
 def _changes(evidence: Evidence, inputs: list[int]) -> npt.NDArray[np.bool_]:
     """Whether any of the inputs differs from the recorded step before, `[steps - 1]`."""
-    changed = np.zeros(len(evidence) - 1, dtype=bool)
-    for name in _STATISTICS:
-        values = evidence.matrix(name)[:, inputs]
-        changed |= (values[1:] != values[:-1]).any(axis=1)
+    values = evidence.telling(inputs)
+    changed: npt.NDArray[np.bool_] = (values[:, 1:] != values[:, :-1]).any(axis=(0, 2))
     return changed
 
 
@@ -119,10 +114,8 @@ def _comes_round(evidence: Evidence, inputs: list[int]) -> bool:
     A loader that does not shuffle gives the same batch once in each round through the data. It is recorded each time
     where the period of the recorded steps is one of such rounds, too.
     """
-    is_same = np.ones(len(evidence), dtype=bool)
-    for name in _STATISTICS:
-        values = evidence.matrix(name)[:, inputs]
-        is_same &= (values == values[-1]).all(axis=1)
+    values = evidence.telling(inputs)
+    is_same = (values == values[:, -1:]).all(axis=(0, 2))
     before = evidence.steps[-1] - evidence.steps
     period = np.gcd.reduce(before[is_same])
     return bool(period > 1 and (is_same == (before % period == 0)).all())

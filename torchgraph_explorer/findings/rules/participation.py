@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
@@ -28,9 +27,6 @@ LEAST_UNCHANGED = 4
 
 SMALL_PART = 0.25
 """Largest share of the elements of a library's model that may be left without a gradient on purpose."""
-
-_STATISTICS = ("min", "max", "mean", "absolute_mean", "std", "l2_norm", "zeros")
-"""A parameter whose statistics are all equal at two steps is taken to be unchanged."""
 
 
 def no_gradient(evidence: Evidence) -> Iterator[Finding]:
@@ -462,7 +458,7 @@ def begins_to_change(evidence: Evidence) -> int:
     ]
     if not values:
         return 0
-    statistics = np.stack([evidence.matrix(name)[:, values] for name in _STATISTICS])
+    statistics = evidence.telling(values)
     is_other = (statistics != statistics[:, :1]) & np.isfinite(statistics) & np.isfinite(statistics[:, :1])
     rows = np.flatnonzero(is_other.any(axis=(0, 2)))
     return int(rows[0]) if len(rows) else len(evidence)
@@ -480,8 +476,10 @@ def _is_constant(evidence: Evidence, column: int) -> bool:
         first, last = (evidence.fingerprints(int(row))[column] for row in (rows[0], rows[-1]))
         if (first & last & np.uint64(EXTENT)) == Extent.ALL:
             return bool(first == last)
-        return _is_same(evidence.column("mean", column)[rows])
-    return all(_is_same(evidence.column(name, column)[rows]) for name in _STATISTICS)
+        means = evidence.column("mean", column)[rows]
+        return bool((means == means[:1]).all())
+    values = evidence.telling([column])[:, rows]
+    return bool((values == values[:, :1]).all())
 
 
 def is_left_over(evidence: Evidence, grad: int) -> bool:
@@ -491,10 +489,6 @@ def is_left_over(evidence: Evidence, grad: int) -> bool:
     """
     rows = np.flatnonzero(evidence.is_there[:, grad])
     return len(rows) >= LEAST_UNCHANGED and _is_constant(evidence, grad)
-
-
-def _is_same(values: npt.NDArray[np.float32]) -> bool:
-    return bool((values == values[:1]).all())
 
 
 def _output_requires_grad(evidence: Evidence, module: str) -> bool:
