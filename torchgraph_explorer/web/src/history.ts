@@ -59,7 +59,7 @@ export function whatIsLost(row: Row): string {
 
 /** `all 2,048 NaN`, `all 12 infinite`, `all 40 NaN or infinite`. */
 export function lostText(row: Row): string {
-  return `all ${row.count.toLocaleString('en')} ${whatIsLost(row)}`;
+  return `all ${wholeNumber(row.count)} ${whatIsLost(row)}`;
 }
 
 /** The entry in which a frame of the model is; -1 when the series has none there. */

@@ -1,6 +1,6 @@
 /** Numbers as short texts, with a true minus sign. */
 
-import {formatCount, formatNumber} from '../numberText';
+import {formatCount, formatNumber, wholeNumber} from '../numberText';
 
 /** Numbers as large as this are written without an exponent on an axis, so that 0.003 is not 3e−3 between 0.0029 and 0.0032. */
 const LEAST_PLAIN = 1e-3;
@@ -58,7 +58,7 @@ function inFull(value: number): string {
 export function aboutCount(count: number): string {
   if (count === 0) return '0';
   if (count < 1) return '< 1';
-  const whole = Math.round(count).toLocaleString('en');
+  const whole = wholeNumber(Math.round(count));
   return Number.isInteger(count) ? whole : `≈ ${whole}`;
 }
 

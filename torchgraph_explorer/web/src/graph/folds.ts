@@ -1,6 +1,7 @@
 /** Repeated calls, of which one node is drawn that shows one of them. */
 
 import type {Layout, ModuleGraph, PlacedEdge, PlacedNode} from '../api/types';
+import {wholeNumber} from '../numberText';
 import {nodeKey} from './keys';
 import type {NodeKey} from './keys';
 import type {Mark} from './nonfinite';
@@ -93,8 +94,8 @@ function within(turn: number, count: number): number {
 
 /** `413 of 999`; with the number of the call itself where not all calls are recorded. */
 export function turnText(call: number, turn: number, count: number, last: number): string {
-  const of = `${(turn + 1).toLocaleString('en')} of ${count.toLocaleString('en')}`;
-  return last + 1 === count ? of : `#${(call + 1).toLocaleString('en')}, ${of} recorded`;
+  const of = `${wholeNumber(turn + 1)} of ${wholeNumber(count)}`;
+  return last + 1 === count ? of : `#${wholeNumber(call + 1)}, ${of} recorded`;
 }
 
 /** What is marked on a folded node: NaN or infinity in any of its calls. */
@@ -109,7 +110,7 @@ export function foldedMark(all: readonly number[], marks: ReadonlyMap<number, Ma
     hasInfinite: found.some(({hasInfinite}) => hasInfinite),
     isGradientOnly: own.every(({isGradientOnly}) => isGradientOnly),
     isInside: own.length === 0,
-    tensors: [`${kinds} in ${found.length.toLocaleString('en')} of ${all.length.toLocaleString('en')} calls, the first is #${(first + 1).toLocaleString('en')}`],
+    tensors: [`${kinds} in ${wholeNumber(found.length)} of ${wholeNumber(all.length)} calls, the first is #${wholeNumber(first + 1)}`],
     more: 0,
   };
 }

@@ -1,7 +1,7 @@
 /** What a node is coloured by, and its text. */
 
 import {lostText} from '../history';
-import {formatNumber} from '../numberText';
+import {formatNumber, wholeNumber} from '../numberText';
 import {nonfinite} from '../statistics';
 import type {NodeMeasure, Row} from '../statistics';
 
@@ -52,5 +52,5 @@ export function isAll(row: Row): boolean {
 /** `3 NaN, 1 +∞`. */
 export function countsText({nan, positive_infinity: positive, negative_infinity: negative}: Row): string {
   const kinds = [[nan, 'NaN'], [positive, '+∞'], [negative, '−∞']] as const;
-  return kinds.flatMap(([count, what]) => (count > 0 ? [`${count.toLocaleString('en')} ${what}`] : [])).join(', ');
+  return kinds.flatMap(([count, what]) => (count > 0 ? [`${wholeNumber(count)} ${what}`] : [])).join(', ');
 }

@@ -21,7 +21,7 @@ export function troubleTitle(known: NonFinite, steps: readonly number[]): string
   const tensor = first?.tensor ?? null;
   return [
     tensor && elementsText(tensor),
-    `${count.toLocaleString('en')} of ${frames.toLocaleString('en')} logged steps have NaN or infinity${isComplete ? '' : ' so far'}.`,
+    `${wholeNumber(count)} of ${wholeNumber(frames)} logged steps have NaN or infinity${isComplete ? '' : ' so far'}.`,
     others.length > 0 && `So ${others.length === 1 ? 'has' : 'have'} ${others.join(', ')}.`,
     first && !steps.includes(first.step) && `Step ${wholeNumber(first.step)} is not on this page.`,
     'Press to go there.',
@@ -31,6 +31,6 @@ export function troubleTitle(known: NonFinite, steps: readonly number[]): string
 }
 
 function elementsText({nan, infinite, count}: {nan: number; infinite: number; count: number}): string {
-  const what = [nan > 0 && `${nan.toLocaleString('en')} NaN`, infinite > 0 && `${infinite.toLocaleString('en')} infinite`].filter(Boolean);
-  return `${what.join(' and ')} of ${count.toLocaleString('en')} elements.`;
+  const what = [nan > 0 && `${wholeNumber(nan)} NaN`, infinite > 0 && `${wholeNumber(infinite)} infinite`].filter(Boolean);
+  return `${what.join(' and ')} of ${wholeNumber(count)} elements.`;
 }

@@ -4,7 +4,7 @@ import type {JSX} from 'preact';
 import {percent} from '../../charts/format';
 import {distance} from '../../comparison/distance';
 import {histogramOf, isLost, lostText, rowOfEntry} from '../../history';
-import {formatNumber} from '../../numberText';
+import {formatNumber, wholeNumber} from '../../numberText';
 import {nonfinite} from '../../statistics';
 import type {Row} from '../../statistics';
 import type {RunSeries} from './group';
@@ -90,7 +90,7 @@ function RunRow({part: {run, chosen, series}, entry, row, base, away}: RunRowPro
           {base !== null && <Difference by={of(row) - of(base)} isShare={name === 'zeros'} />}
         </td>
       ))}
-      {nonfinite(row) > 0 && <td class="is-bad">{nonfinite(row).toLocaleString('en')} NaN or ∞</td>}
+      {nonfinite(row) > 0 && <td class="is-bad">{wholeNumber(nonfinite(row))} NaN or ∞</td>}
     </tr>
   );
 }

@@ -9,7 +9,7 @@ import type {Finding, Findings, Severity} from '../../api/types';
 import {countText, findingKey, placesText, placeText, titleOf, whenText} from '../../findings/names';
 import {equalRoots, kindsText, worst} from '../../findings/roots';
 import type {Root} from '../../findings/roots';
-import {counted, stepName} from '../../numberText';
+import {counted, stepName, wholeNumber} from '../../numberText';
 import {SeverityIcon} from './SeverityIcon';
 import * as choices from '../state/choices';
 import {openModel} from '../state/live';
@@ -95,10 +95,10 @@ function Nothing({found: now}: {found: Findings | null}) {
 /** `40 steps, 0 to 39`; of a long or growing run, how many there are. */
 function stepsText({looked_at: looked, recorded}: Findings): string {
   if (looked === null) return '';
-  const [steps, all] = [looked.steps.toLocaleString('en'), recorded.toLocaleString('en')];
+  const [steps, all] = [wholeNumber(looked.steps), wholeNumber(recorded)];
   const which = looked.steps === recorded ? steps : `${steps} of ${all}`;
   if (recorded === 1) return `${stepName(looked.first)}, the only one`;
-  return `${which} steps, ${looked.first.toLocaleString('en')} to ${looked.last.toLocaleString('en')}`;
+  return `${which} steps, ${wholeNumber(looked.first)} to ${wholeNumber(looked.last)}`;
 }
 
 function Head({findings}: {findings: readonly Finding[]}) {
@@ -150,7 +150,7 @@ function ElsewhereList() {
 }
 
 function Foot({found: now}: {found: Findings}) {
-  const more = now.left_out > 0 ? `${now.left_out.toLocaleString('en')} more are not listed. ` : '';
+  const more = now.left_out > 0 ? `${wholeNumber(now.left_out)} more are not listed. ` : '';
   return (
     <p class="findings-foot dim">
       {more}Checked: {stepsText(now)}.{now.problem && ` ${now.problem}`}

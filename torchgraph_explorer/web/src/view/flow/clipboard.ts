@@ -3,6 +3,7 @@
 import {forJson, tableFrom, textOf} from '../../flow/clipboard';
 import {cellOf, flatPlace} from '../../flow/maps';
 import {spanOfElement} from '../../flow/region';
+import {wholeNumber} from '../../numberText';
 import {edit, leadOf, problem, state} from './state';
 import {placeIn} from './paintMaps';
 import type {Element, Maps, TensorFacts} from '../../flow/types';
@@ -36,7 +37,7 @@ export function pasteAt(facts: TensorFacts, text: string, at: readonly number[] 
       values.push(forJson(value));
     }),
   );
-  if (places.length > MOST_PASTED) return complain(`${places.length.toLocaleString('en')} numbers are too many for one paste; at most ${MOST_PASTED.toLocaleString('en')} are pasted.`);
+  if (places.length > MOST_PASTED) return complain(`${wholeNumber(places.length)} numbers are too many for one paste; at most ${wholeNumber(MOST_PASTED)} are pasted.`);
   edit({kind: 'cells', tensor: facts.name, places, values});
 }
 

@@ -26,7 +26,7 @@ import {RunChooser} from './RunChooser';
 import {Select} from '../controls/Select';
 import {toggle, toggleLabel} from '../layout/sides';
 import {nextTheme} from './theme';
-import {counted} from '../../numberText';
+import {counted, wholeNumber} from '../../numberText';
 
 /** The bar, where there is room for it. */
 export function Header() {
@@ -175,7 +175,7 @@ function connectionText(): string {
 function exportedText({recorded}: Page, steps: number): string {
   const name = shown.model.value?.name;
   const all = (name && recorded(name)?.frames) ?? steps;
-  return all === steps ? `Exported, all of ${counted(steps, 'step')}` : `Exported, showing ${steps.toLocaleString('en')} of ${counted(all, 'step')}`;
+  return all === steps ? `Exported, all of ${counted(steps, 'step')}` : `Exported, showing ${wholeNumber(steps)} of ${counted(all, 'step')}`;
 }
 
 const tick = signal(0);

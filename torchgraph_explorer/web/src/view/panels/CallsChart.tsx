@@ -12,7 +12,7 @@ import type {SeriesInfo} from '../../api/types';
 import {BOX, overCalls, rangeText, xOf} from '../../charts/overCalls';
 import type {CallRow} from '../../charts/overCalls';
 import type {Model} from '../../model/model';
-import {formatNumber, stepName} from '../../numberText';
+import {formatNumber, stepName, wholeNumber} from '../../numberText';
 import {nonfinite, rowAt} from '../../statistics';
 import {useAnswer} from '../useAnswer';
 import {chartName, TITLES} from './Chart';
@@ -38,7 +38,7 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
   return (
     <figure class="chart calls-chart">
       <figcaption>
-        {TITLES[series.kind]}, all {calls.length.toLocaleString('en')} calls{statistics ? ` at ${stepName(statistics.step)}` : ''}
+        {TITLES[series.kind]}, all {wholeNumber(calls.length)} calls{statistics ? ` at ${stepName(statistics.step)}` : ''}
         {drawn.isLog && ', logarithmic'}
       </figcaption>
       <div class="calls-plot">
@@ -67,7 +67,7 @@ export function CallsChart({model, series, subject, onChoose}: CallsChartProps):
       </div>
       <p class="calls-axis" aria-hidden="true">
         <span>call 1</span>
-        <span>{calls.length.toLocaleString('en')}</span>
+        <span>{wholeNumber(calls.length)}</span>
       </p>
       <p class="calls-facts">{callText(calls[at])}</p>
       <Together model={model} series={series} step={statistics?.step ?? null} name={name} />
@@ -85,7 +85,7 @@ function Together({model, series, step, name}: {model: Model; series: SeriesInfo
   const {calls, elements, counts} = value;
   const most = Math.max(...counts);
   const width = BOX.width / counts.length;
-  const text = `${elements.toLocaleString('en')} elements of ${calls.toLocaleString('en')} calls, ${rangeText(value)}`;
+  const text = `${wholeNumber(elements)} elements of ${wholeNumber(calls)} calls, ${rangeText(value)}`;
   return (
     <div class="calls-together">
       <svg viewBox={`0 0 ${BOX.width} ${BOX.height}`} preserveAspectRatio="none" role="img" aria-label={`${name}, histogram of all calls: ${text}`}>
@@ -121,9 +121,9 @@ function placeAt({clientX, currentTarget}: JSX.TargetedPointerEvent<HTMLInputEle
 /** `call 413: mean 0.031, std 0.2, from −0.4 to 0.5`. */
 function callText(one: CallRow | undefined): string {
   if (one === undefined) return '';
-  const name = `call ${(one.call + 1).toLocaleString('en')}`;
+  const name = `call ${wholeNumber(one.call + 1)}`;
   if (one.row === null) return `${name}: not recorded at this step`;
   const bad = nonfinite(one.row);
   const numbers = `mean ${formatNumber(one.row.mean)}, std ${formatNumber(one.row.std)}, from ${formatNumber(one.row.min)} to ${formatNumber(one.row.max)}`;
-  return `${name}: ${bad > 0 ? `${bad.toLocaleString('en')} NaN or infinite; ` : ''}${one.row.sampled > 0 ? numbers : 'no finite elements'}`;
+  return `${name}: ${bad > 0 ? `${wholeNumber(bad)} NaN or infinite; ` : ''}${one.row.sampled > 0 ? numbers : 'no finite elements'}`;
 }

@@ -1,6 +1,6 @@
 /** The sentences that the training loop noted; a press goes to the step. */
 
-import {formatCount, stepName} from '../../numberText';
+import {formatCount, stepName, wholeNumber} from '../../numberText';
 import type {StepNote} from '../../api/types';
 import * as choices from '../state/choices';
 
@@ -22,7 +22,7 @@ export function Notes({notes}: {notes: readonly StepNote[]}) {
         {listed.map((note, i) => (
           <li key={i}>
             <button type="button" title={`Go to ${stepName(note.step)}`} onClick={() => (choices.step.value = note.step)}>
-              <b>{note.step.toLocaleString('en')}</b> <span>{note.text}</span>
+              <b>{wholeNumber(note.step)}</b> <span>{note.text}</span>
             </button>
           </li>
         ))}

@@ -217,7 +217,7 @@ function summary(name: string, {step, value, count}: ScalarValues): string {
   const values = count.reduce((sum, one) => sum + one, 0);
   const last = step.length - 1;
   if (last < 0) return `${name}: no values`;
-  return `${name}: ${values.toLocaleString('en')} values, the last ${exactNumber(value[last]!)} at ${stepName(step[last]!)}`;
+  return `${name}: ${wholeNumber(values)} values, the last ${exactNumber(value[last]!)} at ${stepName(step[last]!)}`;
 }
 
 /** Whether a number has room beside the value axis. */

@@ -2,7 +2,7 @@
 
 import type {JSX} from 'preact';
 import type {TensorPart} from '../../api/tensors';
-import {formatNumber} from '../../numberText';
+import {formatNumber, wholeNumber} from '../../numberText';
 import {lightRange} from '../../tensors/look';
 import type {Shape} from '../../tensors/look';
 import {product} from '../../tensors/request';
@@ -64,7 +64,7 @@ function Bad({count, colour, name}: {count: number; colour: Rgb; name: string}):
   if (count === 0) return null;
   return (
     <b class="is-bad tensor-bad">
-      <i class="swatch" style={{background: cssOf(colour)}} /> {count.toLocaleString('en')} {name}
+      <i class="swatch" style={{background: cssOf(colour)}} /> {wholeNumber(count)} {name}
     </b>
   );
 }
@@ -86,7 +86,7 @@ function Facts({part: {summary}}: {part: TensorPart}): JSX.Element {
       ))}
       <div>
         <dt>elements</dt>
-        <dd>{summary.count.toLocaleString('en')}</dd>
+        <dd>{wholeNumber(summary.count)}</dd>
       </div>
     </dl>
   );

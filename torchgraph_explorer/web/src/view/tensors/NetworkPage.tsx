@@ -7,7 +7,7 @@ import type {JSX} from 'preact';
 import {trainableText} from '../../graph/facts';
 import {callKey} from '../../graph/keys';
 import {percent} from '../../charts/format';
-import {counted} from '../../numberText';
+import {counted, wholeNumber} from '../../numberText';
 import {MenuButton, Popover} from '../pane/GraphPane';
 import * as choices from '../state/choices';
 import {ViewTabs} from './ViewTabs';
@@ -45,7 +45,7 @@ export function NetworkPage(): JSX.Element {
         <h2 class="sr-only">Network</h2>
         <input type="search" class="network-search" placeholder="Name or class" aria-label="Find a module" value={words} onInput={({currentTarget}) => (choices.network.value = {by: order, words: currentTarget.value})} />
         <span class="dim" role="status">
-          {words === '' ? counted(rows.length, 'module') : `${found.length.toLocaleString('en')} of ${counted(rows.length, 'module')}`}
+          {words === '' ? counted(rows.length, 'module') : `${wholeNumber(found.length)} of ${counted(rows.length, 'module')}`}
         </span>
       </div>
       <div class="network-box">
@@ -70,7 +70,7 @@ export function NetworkPage(): JSX.Element {
             ))}
           </tbody>
         </table>
-        {found.length > MOST_ROWS && <p class="dim pad">{(found.length - MOST_ROWS).toLocaleString('en')} more. Search to narrow them down.</p>}
+        {found.length > MOST_ROWS && <p class="dim pad">{wholeNumber(found.length - MOST_ROWS)} more. Search to narrow them down.</p>}
         {graph === null && <p class="dim pad">No graph was recorded{shown.isOver.value ? '' : ' yet'}.</p>}
       </div>
       <Popover />
@@ -102,8 +102,8 @@ function Row({row: {module, depth, hasInside, share, calls, number}, isTree, isF
           <bdi>{short}</bdi>
         </button>
       </th>
-      <td>{module.total_params.toLocaleString('en')}</td>
-      <td>{module.own_params.toLocaleString('en')}</td>
+      <td>{wholeNumber(module.total_params)}</td>
+      <td>{wholeNumber(module.own_params)}</td>
       <td>{module.total_params === 0 ? '–' : trainableText(module)}</td>
       <td>{calls === 0 ? <span class="dim">not called</span> : calls}</td>
       <td>

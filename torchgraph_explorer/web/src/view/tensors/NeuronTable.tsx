@@ -4,6 +4,7 @@ import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useMemo} from 'preact/hooks';
 import type {KeptInfo, TensorPart, WantedPart, What} from '../../api/tensors';
+import {wholeNumber} from '../../numberText';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {indexOf} from '../../tensors/axes';
@@ -123,7 +124,7 @@ function Table({name: tensor, step, columns, size, toPick}: RowsProps): JSX.Elem
         </label>
         {test === null && <span class="is-bad">not understood: 3, * or &gt; 0.5 or |x| &gt; 2 or nan</span>}
         <span class="dim" role="status">
-          {order.length.toLocaleString('en')} of {rows.toLocaleString('en')}
+          {wholeNumber(order.length)} of {wholeNumber(rows)}
         </span>
         <Pager at={at} last={last} onGo={(to) => (page.value = to)} />
         <button type="button" class="panel-button" onClick={save} aria-label={`Save ${order.length} rows as CSV`} title={['Save as CSV', downloadHint].filter(Boolean).join('. ')}>

@@ -2,7 +2,7 @@
 
 import type {JSX} from 'preact';
 import type {KeptInfo, WantedPart} from '../../api/tensors';
-import {formatNumber} from '../../numberText';
+import {formatNumber, wholeNumber} from '../../numberText';
 import {Select} from '../controls/Select';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -119,7 +119,7 @@ function Plot({x, y}: {x: ArrayLike<number>; y: ArrayLike<number>}): JSX.Element
   return (
     <figure class="tensor-scatter">
       <figcaption>
-        <b>{text}</b>, {pairs.toLocaleString('en')} pairs{every > 1 && `, one in ${every} drawn`}
+        <b>{text}</b>, {wholeNumber(pairs)} pairs{every > 1 && `, one in ${every} drawn`}
       </figcaption>
       <svg viewBox={`-6 -6 ${SIDE + 12} ${SIDE + 12}`} role="img" aria-label={`Scatter of ${pairs} pairs, ${text}`}>
         <rect width={SIDE} height={SIDE} />

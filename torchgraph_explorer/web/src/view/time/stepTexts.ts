@@ -2,7 +2,7 @@
 
 import type {StepEnd} from '../../api/types';
 import type {StepFacts} from '../../model/stepFacts';
-import {counted} from '../../numberText';
+import {counted, wholeNumber} from '../../numberText';
 
 const MOST_NAMES = 2;
 
@@ -46,7 +46,7 @@ export function stepTitle(facts: StepFacts | null): string {
 
 function passesText(passes: number, recorded: number): string {
   const all = counted(passes, 'pass', 'passes');
-  return recorded === passes ? all : `${recorded.toLocaleString('en')} of ${all} recorded`;
+  return recorded === passes ? all : `${wholeNumber(recorded)} of ${all} recorded`;
 }
 
 function namesText(names: readonly string[]): string {

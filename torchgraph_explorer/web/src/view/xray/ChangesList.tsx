@@ -73,7 +73,7 @@ function Changed({model, onRelate, children}: {model: Model; onRelate: (series: 
         {answer !== null && (
           <p>
             {`Step ${wholeNumber(answer.step)} compared with the recorded steps up to ${wholeNumber(answer.since)}. `}
-            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At an ordinary step, the highest score among all ${answer.count.toLocaleString('en')} series is about ${scoreText(answer.usual)}; rows with a lower score are paler.`}
+            {answer.usual === null ? 'There are too few earlier steps to tell what is usual.' : `At an ordinary step, the highest score among all ${wholeNumber(answer.count)} series is about ${scoreText(answer.usual)}; rows with a lower score are paler.`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}
@@ -120,7 +120,7 @@ function Moved({model, target: to}: {model: Model; target: RelatedTo}): JSX.Elem
         <h4>{`What moves with ${name}, or before it`}</h4>
         {answer !== null && (
           <p>
-            {`Rank correlation of the changes over ${answer.steps.toLocaleString('en')} steps. ${chanceText('correlation', answer, answer.chance.toFixed(2))}`}
+            {`Rank correlation of the changes over ${wholeNumber(answer.steps)} steps. ${chanceText('correlation', answer, answer.chance.toFixed(2))}`}
           </p>
         )}
         <Where of={to} name={name} />
@@ -171,7 +171,7 @@ function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting
         <h4>{`What is unusual during “${name}”, or was before it`}</h4>
         {answer !== null && (
           <p>
-            {`Its ${answer.steps === 1 ? 'recorded step' : `${answer.steps.toLocaleString('en')} recorded steps`} compared with the ${answer.others.toLocaleString('en')} others. The score counts robust standard deviations. ${chanceText('score', answer, scoreText(answer.chance))}`}
+            {`Its ${answer.steps === 1 ? 'recorded step' : `${wholeNumber(answer.steps)} recorded steps`} compared with the ${wholeNumber(answer.others)} others. The score counts robust standard deviations. ${chanceText('score', answer, scoreText(answer.chance))}`}
           </p>
         )}
         {problem !== null && <p role="status">{problem}</p>}
@@ -220,8 +220,8 @@ function Back(): JSX.Element {
 
 /** What chance gives among so many, and what exceeds that. */
 function chanceText(what: string, {count, beyond_chance: beyond}: Pick<Related, 'count' | 'beyond_chance'>, limit: string): string {
-  const which = `the highest ${what} among ${count.toLocaleString('en')} series and scalars`;
-  return `By chance alone, ${which} stays below ${limit} in 19 of 20 cases; ${beyond.toLocaleString('en')} ${beyond === 1 ? 'is' : 'are'} above that, and the others are paler.`;
+  const which = `the highest ${what} among ${wholeNumber(count)} series and scalars`;
+  return `By chance alone, ${which} stays below ${limit} in 19 of 20 cases; ${wholeNumber(beyond)} ${beyond === 1 ? 'is' : 'are'} above that, and the others are paler.`;
 }
 
 function keyOf({series, scalar}: Named): string {

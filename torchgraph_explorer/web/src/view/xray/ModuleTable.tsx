@@ -8,7 +8,7 @@ import {keepCurrent} from '../../api/current';
 import type {XrayAnswer} from '../../api/xray';
 import type {Model} from '../../model/model';
 import {useDerived} from '../../charts/derived';
-import {formatNumber, stepName} from '../../numberText';
+import {formatNumber, stepName, wholeNumber} from '../../numberText';
 import {frameAtStep} from '../../steps';
 import {arranged, csvOf, tableOf} from '../../xray/table';
 import type {Order, TableRow} from '../../xray/table';
@@ -45,7 +45,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
     const head = {statistics: all.available, chosen: all.statistic, since: other};
     download(new Blob([csvOf(found, head)], {type: 'text/csv;charset=utf-8'}), fileName([model.name.run, model.name.model, 'modules', `step ${step}`], 'csv'));
   };
-  const columns = [...all.available.map((name) => [name, labels.get(name) ?? name] as const), ['change', `Change since ${other.toLocaleString('en')}`] as const, ['trend', 'Trend'] as const];
+  const columns = [...all.available.map((name) => [name, labels.get(name) ?? name] as const), ['change', `Change since ${wholeNumber(other)}`] as const, ['trend', 'Trend'] as const];
   return (
     <div class="xray-table">
       <div class="xray-table-bar">
@@ -78,7 +78,7 @@ export function ModuleTable({model}: {model: Model}): JSX.Element {
             ))}
           </tbody>
         </table>
-        {found.length > MOST_ROWS && <p class="dim pad">{`The first ${MOST_ROWS} of ${found.length.toLocaleString('en')} modules. Filter or sort to see others.`}</p>}
+        {found.length > MOST_ROWS && <p class="dim pad">{`The first ${MOST_ROWS} of ${wholeNumber(found.length)} modules. Filter or sort to see others.`}</p>}
         {found.length === 0 && <p class="dim pad">No module has this name.</p>}
       </div>
     </div>

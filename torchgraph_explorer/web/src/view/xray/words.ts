@@ -1,5 +1,6 @@
 /** What rows and columns are called. */
 
+import {wholeNumber} from '../../numberText';
 import type {Xray} from '../../xray/matrix';
 import type {XrayRow} from '../../xray/tree';
 
@@ -12,5 +13,5 @@ export function moduleText({module, isFolded, rows}: XrayRow): string {
 /** `412`, or `400–415` for a column of several steps. */
 export function stepsText({first, last}: Pick<Xray, 'first' | 'last'>, column: number): string {
   const [from, to] = [first[column] ?? 0, last[column] ?? 0];
-  return from === to ? from.toLocaleString('en') : `${from.toLocaleString('en')}–${to.toLocaleString('en')}`;
+  return from === to ? wholeNumber(from) : `${wholeNumber(from)}–${wholeNumber(to)}`;
 }
