@@ -3,7 +3,7 @@
 import type {Merged, Numbers, Summary} from './tensors';
 
 /** Elements of an answer at most. */
-export const MOST_ELEMENTS = 1 << 18;
+const MOST_ELEMENTS = 1 << 18;
 
 /** Elements that a quantile is taken from. */
 const SAMPLED = 1 << 18;
@@ -67,7 +67,8 @@ function partIn(values: Numbers, shape: readonly number[], spans: Spans, extent:
   return part;
 }
 
-function stridesOf(shape: readonly number[]): number[] {
+/** How far apart neighbours along each dimension are in memory, in elements. */
+export function stridesOf(shape: readonly number[]): number[] {
   const strides = shape.map(() => 1);
   for (let dim = shape.length - 2; dim >= 0; dim--) strides[dim] = (strides[dim + 1] as number) * (shape[dim + 1] as number);
   return strides;

@@ -68,7 +68,7 @@ interface Placed {
 }
 
 /** The base line of an outline, in pixels from the top. */
-export function baseOf(at: number, {height, isOverlay}: RidgeLayout): number {
+function baseOf(at: number, {height, isOverlay}: RidgeLayout): number {
   return isOverlay ? height : height * (TALL + (1 - TALL) * at);
 }
 

@@ -12,7 +12,7 @@ export function jointAxis(own: TimeAxis, all: readonly TimeAxis[], kind: TimeAxi
 }
 
 /** The number of the frame nearest to `place` on an axis, the latest of several; null without any that is on it. */
-export function nearestFrame(values: ArrayLike<number>, place: number): number | null {
+function nearestFrame(values: ArrayLike<number>, place: number): number | null {
   let found: number | null = null;
   let least = Infinity;
   for (let frame = 0; frame < values.length; frame++) {

@@ -32,7 +32,7 @@ function stars(text: string): number {
 }
 
 /** `name` by the first rule that it matches, on the side `side`, as it is on the other; null without one. */
-export function renamed(name: string, rules: readonly Rename[], side: 'from' | 'to'): string | null {
+function renamed(name: string, rules: readonly Rename[], side: 'from' | 'to'): string | null {
   for (const rule of rules) {
     const found = matched(name, rule[side]);
     if (found !== null) return filled(rule[side === 'from' ? 'to' : 'from'], found);

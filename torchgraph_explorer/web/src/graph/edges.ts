@@ -38,7 +38,7 @@ function placeName(graph: ModuleGraph | null, key: NodeKey): string {
 }
 
 /** What tells one series of gradients of tensors from another. */
-export function nameOf(module: string, call: number | null, role: string, path: string): string {
+function nameOf(module: string, call: number | null, role: string, path: string): string {
   return JSON.stringify([module, call, role, path]);
 }
 

@@ -57,7 +57,7 @@ export function numbered(label: string, number: number): string {
 }
 
 /** Which parameter of its module's `forward` an input was given to; after all of them for one that is not known. */
-export function signaturePlace(path: string, parameters: readonly string[]): number {
+function signaturePlace(path: string, parameters: readonly string[]): number {
   const name = tensorName(path, parameters);
   const at = parameters.map((one) => one.replace(/^\*/, '')).findIndex((one) => name.startsWith(one) && !/^\w/.test(name.slice(one.length)));
   return at < 0 ? parameters.length : at;

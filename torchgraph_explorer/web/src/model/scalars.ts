@@ -93,7 +93,7 @@ function lastStep({values}: ScalarData, scalars: readonly number[]): number {
 }
 
 /** What is known after an answer. */
-export function joined(before: ScalarData | null, {version, scalars, notes, unit, from, values}: ScalarNews): ScalarData {
+function joined(before: ScalarData | null, {version, scalars, notes, unit, from, values}: ScalarNews): ScalarData {
   const isMore = before !== null && from > 0;
   const begin = Math.floor(from / unit) * unit;
   const all = [...values].map(([one, news]) => {

@@ -1,5 +1,7 @@
 /** How the dimensions of a tensor are laid out on the screen. Pure. */
 
+import {stridesOf} from '../api/selection';
+
 /** Rows and columns of a picture; one picture for each index along facets; one index at a time along sliders. */
 export type AxisRole = 'row' | 'column' | 'facet' | 'slider';
 
@@ -75,12 +77,6 @@ export function axesOf(size: readonly number[], roles: readonly AxisRole[], posi
     return role === 'slider' ? sum + Math.max(0, at) * (strides[dim] as number) : sum;
   }, 0);
   return {rows: axis('row'), columns: axis('column'), facets: axis('facet'), base};
-}
-
-export function stridesOf(size: readonly number[]): number[] {
-  const strides = Array<number>(size.length).fill(1);
-  for (let dim = size.length - 2; dim >= 0; dim--) strides[dim] = (strides[dim + 1] as number) * (size[dim + 1] as number);
-  return strides;
 }
 
 function offsetsOf(dims: readonly number[], size: readonly number[], strides: readonly number[]): Int32Array {

@@ -71,7 +71,7 @@ export interface TensorChoice extends OwnChoice {
 }
 
 export const OWN_DEFAULTS: OwnChoice = {axes: null, at: [], ranges: null, pick: null, page: 0, filter: ''};
-export const SECTIONS: readonly Section[] = ['categories', 'time', 'neurons', 'scatter'];
+const SECTIONS: readonly Section[] = ['categories', 'time', 'neurons', 'scatter'];
 export const TENSOR_DEFAULTS: TensorChoice = {
   ...OWN_DEFAULTS,
   id: null,

@@ -36,7 +36,7 @@ export function networkRows(graph: ModuleGraph): NetworkRow[] {
 }
 
 /** The module that a module is in: the longest name before it. */
-export function ownerOf(name: string, names: ReadonlySet<string>): string {
+function ownerOf(name: string, names: ReadonlySet<string>): string {
   for (let dot = name.lastIndexOf('.'); dot >= 0; dot = name.lastIndexOf('.', dot - 1)) {
     if (names.has(name.slice(0, dot))) return name.slice(0, dot);
   }

@@ -27,7 +27,7 @@ export interface ValueScale {
 export type ScaleChoice = 'all' | 'typical' | 'facet';
 
 /** Numbers that cannot be negative: they are shown from zero on. */
-export function isUnsigned(dtype: string): boolean {
+function isUnsigned(dtype: string): boolean {
   return dtype === 'bool' || dtype.startsWith('uint');
 }
 

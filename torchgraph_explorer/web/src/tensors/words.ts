@@ -6,7 +6,7 @@ import {indexInTensor} from './request';
 import {shortest} from './shade';
 
 /** `[sample 4, 2, 3]`; a range where the entry stands for several. */
-export function placeText(part: TensorPart, entry: number): string {
+function placeText(part: TensorPart, entry: number): string {
   const texts = indexInTensor(part, entry).map((at, dim) => {
     if (dim === part.batch_dim) return [`sample ${part.samples[at] ?? at}`, part.categories[at]].filter(Boolean).join(' ');
     const last = Math.min(at + (part.factors[dim] as number), part.stop[dim] as number) - 1;
@@ -16,7 +16,7 @@ export function placeText(part: TensorPart, entry: number): string {
 }
 
 /** `−0.25`; of several elements their mean and range. */
-export function valueText(part: TensorPart, entry: number): string {
+function valueText(part: TensorPart, entry: number): string {
   const value = part.values[entry] as number;
   if (part.merged === null) return `${part.is_rounded ? '≈ ' : ''}${shortest(value, part.dtype)}`;
   const {low, high, bad} = part.merged;

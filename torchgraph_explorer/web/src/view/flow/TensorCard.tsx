@@ -96,7 +96,7 @@ function useMaps(facts: TensorFacts, shown: Quantity | null) {
   return useAnswer<Maps>(key, (signal) => askMaps(wanted!, signal));
 }
 
-export function sizeOf({low, high}: Maps): number {
+function sizeOf({low, high}: Maps): number {
   return Math.max(Math.abs(low), Math.abs(high));
 }
 

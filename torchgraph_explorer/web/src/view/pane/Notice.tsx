@@ -17,7 +17,7 @@ export function GraphNotice() {
   return <Notice title={title}>{text}</Notice>;
 }
 
-export function Notice({title, children}: {title: string; children?: ComponentChildren}) {
+function Notice({title, children}: {title: string; children?: ComponentChildren}) {
   return (
     <div class="notice" role="status">
       <b>{title}</b>

@@ -23,7 +23,7 @@ export interface Curve extends ShownRun {
 }
 
 /** The labels of all runs, in the order of first logging. */
-export function labelsIn(all: readonly (ScalarData | null)[]): string[] {
+function labelsIn(all: readonly (ScalarData | null)[]): string[] {
   return [...new Set(all.flatMap((data) => data?.scalars.flatMap(({label}) => label ?? []) ?? []))];
 }
 

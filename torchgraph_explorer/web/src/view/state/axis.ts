@@ -55,7 +55,7 @@ function firstTime(data: ScalarData | null): number {
 }
 
 /** The points of a scalar that never falls. Of a bin, the least value is at its first step, and the largest at its last. */
-export function pointsOf(data: ScalarData | null, name: string | null): ScalarPoints | null {
+function pointsOf(data: ScalarData | null, name: string | null): ScalarPoints | null {
   const number = data?.scalars.findIndex((one) => one.name === name && one.label === undefined && one.is_axis) ?? -1;
   const values = data?.values.get(number);
   if (values === undefined) return null;

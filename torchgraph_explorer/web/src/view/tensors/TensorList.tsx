@@ -16,7 +16,7 @@ import * as store from './store';
 const words = {value: ''};
 
 /** The tensors of the list in its order. */
-export function listed(): Kept[] {
+function listed(): Kept[] {
   return groupsOf(store.tensors.value.values(), words.value).flatMap(({tensors}) => tensors);
 }
 

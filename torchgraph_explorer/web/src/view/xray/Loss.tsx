@@ -11,7 +11,7 @@ import {curveName} from '../state/axis';
 import * as shown from '../state/shown';
 import {inSight, whole} from './store';
 
-export const LOSS_HEIGHT = 44;
+const LOSS_HEIGHT = 44;
 /** Radius of a value without neighbours. */
 const DOT = 2;
 
