@@ -7,6 +7,7 @@ restores what was noted when such an exception passes through it. Without an exc
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -169,10 +170,21 @@ _process = _Process()
 
 
 def lock() -> threading.RLock:
-    """A lock that is released after an interrupt, whatever the interrupted code did."""
+    """A lock that is released after an interrupt, whatever the interrupted code did, and free in a forked process."""
     made = threading.RLock()
     _process.locks.add(made)
     return made
+
+
+def _free_locks_of_other_threads() -> None:
+    """In a forked process, which has only the thread that has forked it: nothing else would ever release them."""
+    for each in tuple(_process.locks):
+        if not each._is_owned():
+            each._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_free_locks_of_other_threads)
 
 
 def is_held(one: threading.RLock) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from torchgraph_explorer import timeouts
+from torchgraph_explorer import interrupts, timeouts
 from torchgraph_explorer.capture.distributed import Shards
 from torchgraph_explorer.capture.facts.pending import PendingFacts
 from torchgraph_explorer.console import reason, warn
@@ -183,7 +183,7 @@ class WriterThread:
         self.decides = decisions is None or decisions.is_first
         self._nonfinite = NonfiniteSteps()
         self._notes: list[str] = []
-        self._lock = threading.RLock()
+        self._lock = interrupts.lock()
         self._warned: set[str] = set()
         self._deferred = _Deferred()
         self._began = threading.Event()
