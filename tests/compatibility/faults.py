@@ -201,7 +201,7 @@ NOT_CALLED = {
     "capture.inline.probes._Insertion": "run by dynamo, which traces through it",
     "capture.inline.registry.OpenWindow.__init__": ON_IMPORT,
     "capture.inline.registry.OpenWindow.release_all": BY_TESTS,
-    "capture.inline.probes._Unpickled": "called where a compiled model is pickled",
+    "capture.inline.probes._Hook.__init__": BY_WATCH,
     "capture.optimizer_turns.OptimizerTurns.__init__": BY_WATCH,
     "capture.inline.probes._operator": ONCE,
     "capture.inline.probes.why_not_inline": BY_WATCH,

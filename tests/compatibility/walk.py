@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def tensors_in(value: object, path: str = "", depth: int = 0) -> Iterator[tuple[str, Tensor]]:
-    """The tensors in `value` and where each sits, in lists, tuples, mappings and dataclasses."""
+def tensors_in(value: object, path: str = "", above: Sequence[object] = ()) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in `value` and where each sits, in lists, tuples, mappings and dataclasses; once in cycles."""
     if isinstance(value, Tensor):
         yield path, value
         return
-    for name, inner in _inside(value) if depth < 20 else ():
-        yield from tensors_in(inner, path + name, depth + 1)
+    for name, inner in () if any(one is value for one in above) else _inside(value):
+        yield from tensors_in(inner, path + name, (*above, value))
 
 
 def _inside(value: Any) -> list[tuple[str, object]]:
