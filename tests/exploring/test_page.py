@@ -346,6 +346,21 @@ def test_flows_that_were_computed_elsewhere_are_shown_as_estimates_where_they_ar
     assert links["value"].sum() == pytest.approx(4.0)
 
 
+def test_a_page_shows_a_model_again_that_could_not_be_looked_at(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "SECONDS_BETWEEN_LOOKS", 0.05)
+    session, source = live()
+    _, client = open_page(source)
+    client.state(is_complete)
+    with monkeypatch.context() as broken:
+        broken.setattr(session.model, "modules", lambda: iter([object()]))
+        state = client.state(lambda state: state["parts"]["model"]["fault"] is not None)
+    assert state["parts"]["model"]["fault"].startswith("AttributeError")
+    state = client.state(lambda state: state["parts"]["model"]["fault"] is None)
+    assert is_complete(state)
+
+
 def test_complex_numbers_are_drawn_by_their_magnitude(open_page: OpenPage) -> None:
     values = {"a": np.array([3 + 4j, 0, -5j]), "b": np.array([1e200, np.nan])}
     case = Case(values=values, gradients=values)

@@ -150,6 +150,37 @@ def test_a_session_follows_a_training_that_has_gone_on() -> None:
     torch.testing.assert_close(after, Session(model, x, loss=torch.sum).gradient("first"))
 
 
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "a parameter": lambda model: nn.init.zeros_(model[0].weight),
+    "the memory of a parameter": lambda model: setattr(model[0].weight, "data", torch.zeros(2, 3)),
+    "a parameter, for another": lambda model: setattr(model[0], "weight", nn.Parameter(torch.zeros(2, 3))),
+    "a module, for another": lambda model: setattr(model, "0", nn.Linear(3, 2)),
+    "a buffer": lambda model: model[1].running_mean.add_(5),
+    "the mode": lambda model: model.train(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_session_sees_what_was_changed(change: Callable[[nn.Sequential], object]) -> None:
+    model, x = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).eval(), torch.rand(4, 3)
+    session = Session(model, x, loss=torch.sum)
+    before = session.value("output"), session.state()
+    change(model)
+    after = session.value("output"), session.state()
+    torch.testing.assert_close(after[0], Session(model, x, loss=torch.sum).value("output"))
+    assert (torch.equal(before[0], after[0]), before[1] == after[1]) == (False, False)
+    assert session.state() == after[1]
+
+
+def test_a_session_that_is_run_sees_what_was_written_past_torch() -> None:
+    model, x = nn.Linear(3, 2), torch.rand(4, 3)
+    session = Session(model, x, loss=torch.sum)
+    before = session.value("output")
+    model.weight.data.add_(1)
+    torch.testing.assert_close(session.run(), before + x.sum(1, keepdim=True))
+    torch.testing.assert_close(session.value("output"), model(x))
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode], ids=["no_grad", "inference_mode"])
 def test_a_session_works_where_gradients_are_disabled(context: Callable[[], Any]) -> None:
     model, x = Attention(), torch.randn(2, 5, 8)

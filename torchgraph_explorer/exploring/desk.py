@@ -44,7 +44,7 @@ SECONDS_TO_SETTLE = 0.15
 """After an edit, further ones are waited for so long."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often it is looked whether Python code has edited the inputs, or changed the parameters."""
+"""How often it is looked whether Python code has edited the inputs, or changed the model."""
 
 SECONDS_TO_END = 10.0
 """How long closing waits for a computation to end."""
@@ -296,11 +296,13 @@ class Desk:
                 self._news.wait_for(lambda: self._generation != self._done or self._is_closed, SECONDS_BETWEEN_LOOKS)
                 if self._is_closed:
                     return
+            now = self._state()  # waits for what other code has asked the source
+            with self._news:
                 if self._generation == self._done:
-                    if self._source.state() == state:
+                    if now == state:
                         continue
-                    self._generation += 1  # the inputs or parameters were changed by other code
-                generation, state = self._generation, self._source.state()
+                    self._generation += 1  # the inputs or the model were changed by other code
+                generation, state = self._generation, now
             try:
                 self._wait_for_edits(generation)
                 self._compute(generation)
@@ -311,6 +313,12 @@ class Desk:
             self._finish(generation)
             with suppress(Exception):  # it only saves time; what needs it says what fails, and computes without it
                 prepare()
+
+    def _state(self) -> object:
+        """The source's state; None if it cannot be told, and then what is computed says why."""
+        with suppress(Exception):
+            return self._source.state()
+        return None
 
     def _finish(self, generation: int) -> None:
         with self._news:
@@ -325,7 +333,7 @@ class Desk:
             self._require_newest(generation)
 
     def _compute(self, generation: int) -> None:
-        if not self._facts:
+        if not self._facts or self._parts["model"].fault is not None:
             self._part("model", self._source.state(), self._look)
         self._require_newest(generation)
         wanted = self._wanted  # a page may change it at any moment, also back again

@@ -51,19 +51,12 @@ class Pass:
     Attributes:
         tensors: In the order of execution.
         output: What the model returned.
-        versions: Those of the parameters; another version means that they have changed since.
         copies: The buffers that it worked on.
     """
 
     tensors: tuple[RecordedTensor, ...]
     output: Any
-    versions: tuple[int, ...]
     copies: Copies
-
-
-def versions_of(model: nn.Module) -> tuple[int, ...]:
-    """The version counters of the parameters."""
-    return tuple(parameter._version for parameter in model.parameters())
 
 
 Visit: TypeAlias = "Callable[[Place, Tensor], None]"
@@ -86,7 +79,7 @@ def record(
         process_state.attach_targets.enter(recorder)
         stack.callback(process_state.attach_targets.leave, recorder)
         output = model(*args, **kwargs)
-    return Pass(recorder.recorded(), output, versions_of(model), copies)
+    return Pass(recorder.recorded(), output, copies)
 
 
 class _Recorder:

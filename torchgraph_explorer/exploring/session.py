@@ -21,9 +21,10 @@ from torchgraph_explorer.exploring.case import Case
 from torchgraph_explorer.exploring.edits import Edits
 from torchgraph_explorer.exploring.grouping import Grouping
 from torchgraph_explorer.exploring.inputs import Inputs
+from torchgraph_explorer.exploring.model_state import state_of
 from torchgraph_explorer.exploring.names import find
 from torchgraph_explorer.exploring.products import Progress
-from torchgraph_explorer.exploring.recording import Pass, RecordedTensor, Visit, record, versions_of
+from torchgraph_explorer.exploring.recording import Pass, RecordedTensor, Visit, record
 from torchgraph_explorer.exploring.restoring import Copies, mode_of_thread, restoring
 from torchgraph_explorer.server.notebook import framed
 
@@ -50,10 +51,15 @@ class ServedPage(Protocol):
 
 @dataclass(slots=True)
 class _Run:
-    """A pass, the gradients that were computed of it, by target, and what checks columns."""
+    """A pass, the gradients that were computed of it, by target, and what checks columns.
+
+    Attributes:
+        state: That of the model. If it has another one now, the pass is out of date.
+    """
 
     made: Pass
     inputs: Mapping[str, Tensor]
+    state: object
     gradients: dict[Target, dict[object, Tensor | None]] = field(default_factory=dict)
     checks: dict[object, Tensor] = field(default_factory=dict)
 
@@ -141,7 +147,8 @@ class Session:
             NotFoundError: There is none.
             OptionError: There are several.
         """
-        return find(name, self._run("now").made.tensors)
+        with self._lock:
+            return find(name, self._run("now").made.tensors)
 
     def aim(self, target: Target | None) -> None:
         """Follow the gradient of `target`, a scalar as a function of what the model returns; None: of the output."""
@@ -292,7 +299,7 @@ class Session:
     def run(self) -> Any:
         """Run the model with the inputs as they are now, and return what it returns, detached."""
         with self._lock:
-            self._runs.pop("now", None)
+            self._runs.clear()
             return detached(self._run("now").made.output)
 
     def target_values(self) -> tuple[float, float]:
@@ -307,8 +314,9 @@ class Session:
             return found[0], found[1]
 
     def state(self) -> object:
-        """Something that differs if the inputs or the parameters have changed."""
-        return self._edits.revision, versions_of(self.model)
+        """Something that differs if the inputs or the model have changed."""
+        with self._lock:
+            return self._edits.revision, state_of(self.model)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was computed into one `.npz` file, which can be looked at without the model.
@@ -383,9 +391,9 @@ class Session:
     def _run(self, which: str) -> _Run:
         """The pass with the inputs as they are `now`, or were `before` the edits; made if it is not there."""
         wanted = self._edits.now if which == "now" else self._edits.original
-        versions = versions_of(self.model)
+        state = state_of(self.model)
         for name, run in list(self._runs.items()):
-            if run.made.versions != versions:
+            if run.state != state:
                 del self._runs[name]
         for run in self._runs.values():
             if run.inputs is wanted:
@@ -397,7 +405,7 @@ class Session:
             args, kwargs = self._inputs.filled(wanted)
             made = record(self.model, args, kwargs, copies=copies)
         name = "before" if wanted is self._edits.original else "now"
-        self._runs[name] = _Run(made, wanted)
+        self._runs[name] = _Run(made, wanted, state_of(self.model))
         return self._runs[name]
 
     def _rerun(self, run: _Run, visit: Visit) -> None:
