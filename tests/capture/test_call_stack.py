@@ -50,7 +50,6 @@ print("answered")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 @FORKED
 def test_to_ask_what_runs_ends_while_garbage_is_collected() -> None:
     done = warm.run("-c", ASKED_WHILE_COLLECTING, timeout=30)
