@@ -90,6 +90,22 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
     "no tensor": (lambda: Session(mlp(), 3), "The inputs hold no tensor"),
     "not an input": (lambda: attention().edit("norm", 0, 1.0), "'norm' is not an input that can be edited"),
     "no such value": (lambda: attention().edit("input", (0, 0), "x"), "cannot be done"),
+    "a fraction of a token": (
+        lambda: Session(nn.Embedding(4, 3), torch.tensor([1, 2])).edit("input", 0, 1.5),
+        r"cannot be done: int64 cannot be 1\.5\.",
+    ),
+    "no such token": (
+        lambda: Session(nn.Embedding(4, 3), torch.tensor([1, 2])).edit("input", [0, 1], torch.tensor([0.5, 1])),
+        "cannot be done: int64 cannot be tensor",
+    ),
+    "scripted": (
+        lambda: Session(nn.Sequential(torch.jit.script(nn.Linear(2, 1))), torch.ones(1, 2)),
+        "Module '0' is scripted or traced",
+    ),
+    "traced": (
+        lambda: Session(torch.jit.trace(nn.Linear(2, 1), torch.ones(1, 2)), torch.ones(1, 2)),
+        "Module '' is scripted or traced",
+    ),
     "large": (
         lambda: Session(nn.Tanh(), torch.randn(1, 9000), loss=torch.sum).matrix("input", "output"),
         "has 81,000,000 elements; at most 67,108,864",
@@ -98,6 +114,7 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.parametrize(("ask", "text"), ERRORS.values(), ids=ERRORS.keys())
 def test_an_error_says_what_is_allowed(ask: Callable[[], object], text: str) -> None:
     with pytest.raises(OptionError, match=text):
@@ -150,6 +167,13 @@ def test_edits_are_run_undone_and_done_again() -> None:
     assert not session.edits.is_edited
     assert session.undo()
     assert (session.edits.undoable, session.edits.redoable, session.redo(), session.redo()) == (1, 1, True, False)
+
+
+def test_whole_numbers_are_edited_by_equal_ones() -> None:
+    session = Session(nn.Embedding(4, 3), torch.tensor([1, 2]))
+    for value in (3, 3.0, torch.tensor([3.0]), True):
+        session.edit("input", [0], value)
+    assert session.value("input").tolist() == [1, 2]
 
 
 def test_the_inputs_that_were_given_are_not_changed() -> None:

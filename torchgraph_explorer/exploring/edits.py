@@ -61,9 +61,8 @@ class Edits:
         before = self._input(name)
         after = before.clone()
         try:
-            if isinstance(value, Tensor):
-                value = value.to(after.device, after.dtype)
-            after[index] = value
+            after[index] = value.to(after.device, after.dtype) if isinstance(value, Tensor) else value
+            _require_kept(after[index], value)
         except (IndexError, TypeError, ValueError, RuntimeError) as fault:
             raise OptionError(
                 f"edit({name!r}, {index!r:.80}, ...) cannot be done: {fault}. The input has shape "
@@ -74,12 +73,7 @@ class Edits:
     def replace(self, name: str, values: Tensor) -> None:
         """Give the input `name` new values of the same shape."""
         self._input(name)
-        del self._states[self._at + 1 :]
-        self._states.append(MappingProxyType({**self.now, name: values}))
-        if len(self._states) > MOST_STATES:
-            del self._states[0]
-        self._at = len(self._states) - 1
-        self.revision += 1
+        self._go_on_with(MappingProxyType({**self.now, name: values}))
 
     def undo(self) -> bool:
         """Go back before the latest edit; False if there is none."""
@@ -95,8 +89,12 @@ class Edits:
 
     def reset(self) -> None:
         """Go back to the original values. This can be undone, too."""
-        del self._states[self._at + 1 :]
-        self._states.append(self.original)
+        self._go_on_with(self.original)
+
+    def _go_on_with(self, state: Values) -> None:
+        """Make `state` the present one, which comes after the one before."""
+        self._states[self._at + 1 :] = [state]
+        del self._states[:-MOST_STATES]
         self._at = len(self._states) - 1
         self.revision += 1
 
@@ -105,6 +103,13 @@ class Edits:
             names = ", ".join(map(repr, self.original))
             raise OptionError(f"{name!r:.80} is not an input that can be edited. The inputs are {names}.")
         return self.now[name]
+
+
+def _require_kept(elements: Tensor, value: Any) -> None:
+    """Raise a ValueError if `elements`, which were set to `value`, could only take part of it."""
+    is_whole = not (elements.is_floating_point() or elements.is_complex())
+    if is_whole and torch.any(elements != torch.as_tensor(value, device=elements.device)):
+        raise ValueError(f"{str(elements.dtype).removeprefix('torch.')} cannot be {value!r:.80}")
 
 
 def _is_equal(one: Tensor, other: Tensor) -> bool:

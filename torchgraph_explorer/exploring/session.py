@@ -467,6 +467,11 @@ def require_whole(model: nn.Module) -> None:
     for name, module in modules_by_name(model).items():
         if any(each.__name__ == "FullyShardedDataParallel" for each in type(module).__mro__):
             raise OptionError(f"Module {name!r} {SHARDED}")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise OptionError(
+                f"Module {name!r} is scripted or traced: it shows nothing of what is inside, and its buffers could not "
+                f"be put back. Explore the model as it was before torch.jit."
+            )
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "placements"):
             raise OptionError(f"Parameter {name!r} {SHARDED}")
