@@ -127,7 +127,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 def attribute_tensors(value: object) -> list[Tensor]:
     """Those that the objects in `value` have as attributes, such as those of a `torch.distributions.Distribution`.
 
-    Nothing of the objects' own is called. They may be incomplete: an object may compute more of them when it is asked.
+    Their properties are not asked: what an object computes only then is missing.
     """
     if isinstance(value, Tensor) or type(value) in ATOMS:
         return []

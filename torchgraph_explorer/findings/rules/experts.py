@@ -33,7 +33,7 @@ def expert_imbalance(evidence: Evidence) -> Iterator[Finding]:
         taken = np.stack([_taken(evidence, inputs.get(expert.name, [])) for expert in experts], axis=1)
         total = taken.sum(axis=1)
         rows = np.flatnonzero(total > 0)
-        if len(rows) < 2 or not _are_routed(evidence, taken[rows]) or _are_in_turn(taken[rows]):
+        if len(rows) < 2 or not _are_routed(taken[rows]) or _are_in_turn(taken[rows]):
             continue
         since = next((at for at in (0, len(rows) // 4, len(rows) // 2) if _used(taken[rows[at:]]) < IN_USE), None)
         if since is None:
@@ -102,7 +102,7 @@ def _taken(evidence: Evidence, columns: list[int]) -> np.ndarray[tuple[int], np.
     return found
 
 
-def _are_routed(evidence: Evidence, taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
+def _are_routed(taken: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> bool:
     """Whether a router deals samples to modules that take so many elements, `[steps, experts]`.
 
     Then the modules' shares differ and vary from step to step, or one gets nothing, while their sum stays about the

@@ -22,6 +22,12 @@ from torchgraph_explorer.schema import EXTENT, Extent, Series
 _COPY = re.compile(r"(^|_)(ema|teacher|momentum|averaged|shadow|target|k|key)($|_)", re.IGNORECASE)
 """Words in the names of modules that follow another one, and learn nothing by themselves."""
 
+_LEFT_UNTRAINED = (
+    "Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out of the "
+    "optimizer."
+)
+"""What to do with a teacher that is trained."""
+
 LARGE_LOGITS = 3.0
 """Largest usual root mean square of an output layer's outputs at the first step. A cross entropy of normally
 distributed logits of this size is about 4 nats above that of equal ones."""
@@ -195,8 +201,7 @@ def teacher_trained(evidence: Evidence) -> Iterator[Finding]:
             numbers={"parameters": len(trained)},
             text=f"{named(copy)} begins as a copy of {named(original)}, and the optimizer trains it: {len(trained)} of "
             "its weights get gradients. By its name, it should only follow the other one.",
-            advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
-            "of the optimizer.",
+            advice=_LEFT_UNTRAINED,
         )
 
 
@@ -224,8 +229,7 @@ def _of_students(evidence: Evidence, rows: list[int], held: set[str]) -> Iterato
             text=f"{named(name)} was trained before, and is trained on together with {named(student)}, whose weights "
             f"are new: {len(trained)} of its weights get gradients, and an optimizer has them. By its name, it should "
             "stay as it is: else it follows its student.",
-            advice="Call it under `torch.no_grad()`, set `requires_grad_(False)` for it, and leave its parameters out "
-            "of the optimizer.",
+            advice=_LEFT_UNTRAINED,
         )
 
 
