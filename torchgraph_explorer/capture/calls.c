@@ -313,10 +313,10 @@ static PyObject *call_of(Kept *all, PyObject *known, int at, PyObject *name, PyO
         int is_same = PyObject_RichCompareBool(had, parent, EQUAL);
         if (is_same < 0) return NULL;
         is_same = is_same && PyTuple_Size(in) == PyTuple_Size(inputs) && PyTuple_Size(out) == PyTuple_Size(outputs);
-        for (ptrdiff_t at = 0; is_same && at < PyTuple_Size(in); at++)
-            is_same = PyTuple_GetItem(in, at) == PyTuple_GetItem(inputs, at);
-        for (ptrdiff_t at = 0; is_same && at < PyTuple_Size(out); at++)
-            is_same = PyTuple_GetItem(out, at) == PyTuple_GetItem(outputs, at);
+        for (ptrdiff_t i = 0; is_same && i < PyTuple_Size(in); i++)
+            is_same = PyTuple_GetItem(in, i) == PyTuple_GetItem(inputs, i);
+        for (ptrdiff_t i = 0; is_same && i < PyTuple_Size(out); i++)
+            is_same = PyTuple_GetItem(out, i) == PyTuple_GetItem(outputs, i);
         if (is_same) return before;
     }
     PyObject *made = PyObject_CallFunctionObjArgs(part[CALL], name, number, parent, inputs, outputs, NULL);

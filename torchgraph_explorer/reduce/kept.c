@@ -94,8 +94,9 @@ static int copy(const Described *tensor, int64_t count, const Layout *layout, ch
     const char *from = tensor->data + tensor->offset;
     int is_finite = 1;
     void *state = count > MANY ? PyEval_SaveThread() : NULL;
-    if (layout->owner == NULL) memcpy(to, from, (size_t)layout->size);
-    else is_finite = keep(from, described_type(tensor), tensor->bits / 8, layout->outer, layout->batch, layout->inner,
+    if (layout->owner == NULL) {
+        if (layout->size > 0) memcpy(to, from, (size_t)layout->size); /* an empty tensor may have no address */
+    } else is_finite = keep(from, described_type(tensor), tensor->bits / 8, layout->outer, layout->batch, layout->inner,
                           layout->chosen, layout->kept, to + layout->statistics, to);
     if (state != NULL) PyEval_RestoreThread(state);
     return is_finite;

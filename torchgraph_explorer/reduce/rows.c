@@ -1136,7 +1136,7 @@ int torchgraph_keep_samples(const char *data, int64_t type, int64_t size, int64_
             are_finite &= is_wide(type) ? measure_wide(&samples, o, at, length, statistics)
                                         : measure_floats(&samples, o, at, length, statistics);
         }
-        for (int64_t i = 0; i < kept; i++)
+        for (int64_t i = 0; inner > 0 && i < kept; i++) /* an empty tensor may have no address */
             memcpy(values + (o * kept + i) * inner * size, data + (o * batch + chosen[i]) * inner * size,
                    (size_t)(inner * size));
     }
