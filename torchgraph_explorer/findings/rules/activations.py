@@ -1,7 +1,7 @@
 """Finds a ReLU, sigmoid, tanh or cosine at the end of a network whose loss takes its outputs for logits.
 
-The evidence is the range of the outputs at all steps, and whether the logged loss and the gradients at the outputs are
-those of a cross entropy.
+The evidence is the range of the outputs at all steps, and whether the logged loss and the gradients at the outputs, or
+these alone, are those of a cross entropy.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ from torchgraph_explorer.findings.rules.outputs import (
     trained_outputs,
 )
 from torchgraph_explorer.findings.rules.outside import activation_between
-from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, finding
+from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Flags, finding
 
 NEAR_BOUND = 0.95
 """Least output of a sigmoid, tanh or cosine that counts as near its upper bound of 1; likewise for the lower bound."""
 
 LEAST_COSINES = 5
 """Fewest recorded steps in the second half of the run that outputs are taken for cosines by."""
+
+LEAST_STOPPED, GROWN = 3, 1.5
+"""Fewest such steps where the largest output has grown by this factor until then: it has stopped at the bound."""
 
 LEAST_ZEROS = 0.02
 """Least median share of zeros, among outputs of one number for each sample, that shows a ReLU."""
@@ -127,6 +130,7 @@ def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
     if len(known) < LEAST_ROWS:
         return None
     low, high, share = low[known], high[known], zeros[known] / sampled[known]
+    steps = evidence.steps[known]
     if (low == 0).all() and np.median(share) > ZEROS / classes and high.max() > 1:
         return "ReLU"
     late = slice(3 * len(known) // 4, None)
@@ -136,18 +140,20 @@ def _activation(evidence: Evidence, column: int, *, classes: int) -> str | None:
         is_close = (high[late] > NEAR_BOUND).all() and (low[late] < bottom + 1 - NEAR_BOUND).all()
         if is_close or ends_with(evidence, column, name):
             return name
-    return "cosine" if _are_cosines(low, high) else None
+    return "cosine" if _are_cosines(low, high, is_late=2 * steps >= steps[0] + steps[-1]) else None
 
 
-def _are_cosines(low: Floats, high: Floats) -> bool:
+def _are_cosines(low: Floats, high: Floats, *, is_late: Flags) -> bool:
     """Whether outputs with these minima and maxima, `[steps]`, may be cosines: within -1 and 1, and learned ones.
 
     After learning, the largest output of each step is near 1, the cosine with the right class. The smallest need not be
     near -1, as the cosines with several other classes cannot all be.
     """
-    late = high[len(high) // 2 :]
+    late = high[is_late]
     is_within = low.min() > -1 - WITHIN and high.max() < 1 + WITHIN
-    return bool(is_within and low.min() < 0 and len(late) >= LEAST_COSINES and (late > NEAR_BOUND).all())
+    has_grown = len(late) >= LEAST_STOPPED and high[0] * GROWN < late.min()
+    is_told = len(late) >= LEAST_COSINES or has_grown
+    return bool(is_within and low.min() < 0 and is_told and (late > NEAR_BOUND).all())
 
 
 def _bounded(evidence: Evidence, output: TrainedOutput, name: str) -> Finding:

@@ -115,6 +115,13 @@ def _is_switched_off(evidence: Evidence, module: str) -> bool:
 
 def _begins_equal(evidence: Evidence, weights: Series, rows: Rows, *, value: float) -> Finding:
     consequence = "and get no gradient" if not value else "so all its units compute the same and stay alike"
+    advice = _INITIALISE
+    if not value and (other := _matrix_beside(evidence, weights, int(rows[0]))) is not None:
+        consequence += f", although `{other}` beside it is not zero: something after them multiplies their product by zero"
+        advice = (
+            "One of two matrices may well begin at zero, as in LoRA. Look at what their product is multiplied by: a "
+            "scale of whole numbers, such as `alpha // r`, is 0."
+        )
     return finding(
         evidence,
         "zero-init",
@@ -123,8 +130,25 @@ def _begins_equal(evidence: Evidence, weights: Series, rows: Rows, *, value: flo
         rows=rows,
         numbers={"value": value},
         text=f"All elements of `{weights.path}` of {named(weights.module)} begin as {value:g}, {consequence}.",
-        advice=_INITIALISE,
+        advice=advice,
     )
+
+
+def _matrix_beside(evidence: Evidence, weights: Series, row: int) -> str | None:
+    """The path of another trained matrix of the same module that shares a size with `weights` and is not zero at a row.
+
+    The product of both would have a gradient for `weights`. None without one.
+    """
+    info = evidence.places.tensor(weights)
+    for column in evidence.of_kind("value", "param"):
+        series = evidence.series[column]
+        other = evidence.places.tensor(series)
+        if series.module != weights.module or series.path == weights.path or info is None or other is None:
+            continue
+        is_pair = len(info.shape) == len(other.shape) == 2 and bool(set(info.shape) & set(other.shape))
+        if is_pair and other.requires_grad and evidence.peaks[row, column] > 0:
+            return series.path
+    return None
 
 
 def _has_units(evidence: Evidence, weights: Series) -> bool:

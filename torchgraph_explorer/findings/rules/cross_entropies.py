@@ -1,6 +1,7 @@
 """Tells whether logged losses and gradients are those of a cross entropy, of several classes or of two.
 
-A cross entropy is recognised by its value and its gradients in the first steps, when all logits are nearly equal.
+A cross entropy is recognised by its value and its gradients in the first steps, when all logits are nearly equal; or
+by the gradients alone, which the live training compared with those of one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,15 @@ import math
 import numpy as np
 
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.facts import class_weights
 from torchgraph_explorer.findings.rules.loss import judged
-from torchgraph_explorer.findings.rules.outputs import EQUAL, Floats, classes_and_positions, samples_of
+from torchgraph_explorer.findings.rules.outputs import (
+    EQUAL,
+    Floats,
+    classes_and_positions,
+    samples_of,
+    trained_outputs,
+)
 from torchgraph_explorer.findings.rules.rule import LEAST_ROWS, Rows
 from torchgraph_explorer.schema import TensorInfo
 
@@ -28,6 +36,9 @@ STILL_ALIKE = 0.75
 """Loss and gradients are compared up to the first step at which the mean length of the gradients, over that of equal
 logits, is at most this."""
 
+LEAST_TOLD = 3
+"""Fewest of the first recorded steps whose gradients alone tell that the loss is a cross entropy."""
+
 
 def parts(evidence: Evidence) -> tuple[int, ...]:
     """The numbers that a loss may have been divided by: 1, or the number of passes whose gradients an update sums."""
@@ -39,11 +50,11 @@ def begins_as_binary(evidence: Evidence, rows: Rows, lengths: Floats) -> bool:
     """Whether the logged loss at the first of these rows is that of a binary cross entropy with these gradients.
 
     `lengths`, of the same shape as `rows`, are the mean magnitudes of the gradients of the samples, times the samples.
-    They are the probabilities of the wrong answer.
+    They are the probabilities of the wrong answer. Without a logged loss, the gradients decide.
     """
     loss = judged(evidence)
     if loss is None:
-        return False
+        return len(class_weights(evidence)) >= LEAST_TOLD
     _, at, logged = np.intersect1d(evidence.steps[rows], loss.steps, return_indices=True)
     early = slice(max(LEAST_ROWS, len(at) // 10))
     expected = -np.log1p(-np.minimum(lengths[at[early]], 1 - EQUAL))
@@ -51,8 +62,20 @@ def begins_as_binary(evidence: Evidence, rows: Rows, lengths: Floats) -> bool:
     return len(at) >= LEAST_ROWS and bool(is_as_expected.all())
 
 
+def is_by_gradients(evidence: Evidence, column: int) -> bool:
+    """Whether the gradients at the output `column` are those of a cross entropy with one right class a sample.
+
+    They are a softmax, or a sigmoid, less the label, times a weight for each class. They are known of the first output
+    that has gradients, in the first recorded steps.
+    """
+    output = next(trained_outputs(evidence), None)
+    return output is not None and output.column == column and len(class_weights(evidence)) >= LEAST_TOLD
+
+
 def begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, classes: int) -> bool:
     """Whether loss and gradients of the first steps are those of a mean cross entropy of nearly equal logits.
+
+    Without a logged loss, the gradients decide.
 
     Args:
         evidence: With the loss.
@@ -62,7 +85,7 @@ def begins_as_cross_entropy(evidence: Evidence, column: int, norms: int, *, clas
     """
     loss = judged(evidence)
     if loss is None:
-        return False
+        return is_by_gradients(evidence, column)
     _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
     lengths, spreads, size = (
         evidence.column(name, at)[rows].astype(np.float64)
@@ -109,7 +132,7 @@ def _is_cross_entropy(lengths: Floats, spreads: Floats, *, losses: Floats, class
 def first_is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info: TensorInfo, sign: int = 1) -> bool:
     """Whether loss and gradients of the first step are those of a mean cross entropy of nearly equal logits.
 
-    The classes may be those of many positions of a sample.
+    The classes may be those of many positions of a sample. Without a logged loss, the gradients decide.
 
     Args:
         evidence: With the loss.
@@ -120,7 +143,7 @@ def first_is_cross_entropy(evidence: Evidence, column: int, norms: int, *, info:
     """
     loss = judged(evidence)
     if loss is None:
-        return False
+        return sign == 1 and is_by_gradients(evidence, column)
     _, rows, values = np.intersect1d(evidence.steps, loss.steps, return_indices=True)
     if not len(rows):
         return False

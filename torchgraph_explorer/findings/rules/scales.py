@@ -1,6 +1,7 @@
 """Finds targets in units that the outputs of a network would take very long to reach.
 
-The evidence is a logged squared error that stays far larger than the square of the outputs.
+The evidence is a logged squared error that stays far larger than the square of the outputs; or targets, by the gradients
+at the outputs, that no output comes near.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
-from torchgraph_explorer.findings.rules.facts import numbers_of
+from torchgraph_explorer.findings.losses import is_rewarded, need_not_fall
+from torchgraph_explorer.findings.rules.facts import facts_at, numbers_of, rows_with
 from torchgraph_explorer.findings.rules.loss import is_flat, judged
 from torchgraph_explorer.findings.rules.outputs import trained_outputs
 from torchgraph_explorer.findings.rules.rule import finding
@@ -39,11 +41,22 @@ BYTE = 255
 VARIED = 0.005
 """Least standard deviation of the outputs, far above `NEAR`, so that labels which are all near zero are no chance."""
 
+LEAST_UPDATES, LEAST_LATE = 100, 3
+"""Fewest steps after which outputs should be among their targets, and fewest recorded ones of the second half."""
+
+STAY = 0.5
+"""Largest range of the middle of the targets over the steps, over how far the outputs have moved: numbers that are
+computed as targets from the gradients of other losses move with the outputs."""
+
+ROUNDING = 1e-5
+"""Least range of targets that differ, over their magnitude: below it, the difference may be rounding."""
+
 
 def targets_not_scaled(evidence: Evidence) -> Iterator[Finding]:
     """The targets are on another scale than the outputs."""
     yield from _divided_twice(evidence)
-    yield from _far_away(evidence)
+    found = [*_far_away(evidence)]
+    yield from found or _beyond_all_outputs(evidence)
 
 
 def _divided_twice(evidence: Evidence) -> Iterator[Finding]:
@@ -101,3 +114,40 @@ def _far_away(evidence: Evidence) -> Iterator[Finding]:
                 advice="Subtract the mean of the training targets and divide by their standard deviation; turn that "
                 "back only to show or use predictions.",
             )
+
+
+def _beyond_all_outputs(evidence: Evidence) -> Iterator[Finding]:
+    """In the second half of the steps, all targets are on one side of all outputs, by more than their own range.
+
+    So the network has not even learned their mean. The targets are those of a mean squared error, which stay where they
+    are while the outputs move.
+    """
+    output = next(trained_outputs(evidence), None)
+    rows = np.array(rows_with(evidence, lambda facts: facts.targets is not None), np.intp)
+    steps = evidence.steps[rows]
+    if output is None or len(rows) < LEAST_LATE or steps[-1] - steps[0] < LEAST_UPDATES:
+        return
+    if need_not_fall(evidence) or is_rewarded(evidence):  # what a critic has to answer moves while it learns
+        return
+    low, high = np.array([facts_at(evidence, row).targets for row in rows.tolist()]).T
+    least, most, means = (evidence.column(name, output.column)[rows].astype(np.float64) for name in ("min", "max", "mean"))
+    is_late = 2 * steps >= steps[0] + steps[-1]
+    ranges, middles = high - low, (high + low) / 2
+    stay = np.ptp(middles) < STAY * abs(means[-1] - means[0])
+    vary = (ranges > ROUNDING * np.abs(middles)).all()  # one label for all samples, as a discriminator may have, is none
+    gaps = np.maximum(low - most, least - high)[is_late] / ranges[is_late]
+    if not stay or not vary or len(gaps) < LEAST_LATE or not (gaps > 1).all():
+        return
+    yield finding(
+        evidence,
+        "targets-not-scaled",
+        "warning",
+        at=output.series,
+        rows=rows,
+        numbers={"low": float(low.min()), "high": float(high.max()), "gap": float(gaps[-1])},
+        text=f"The targets are between {low.min():.4g} and {high.max():.4g}. The mean output has only come from "
+        f"{means[0]:.3g} to {means[-1]:.3g} in {steps[-1] - steps[0]} steps, and is still {gaps[-1]:.3g} times the range "
+        "of the targets away. Until it is there, the network learns nothing but this distance.",
+        advice="Subtract the mean of the training targets and divide by their standard deviation; turn that "
+        "back only to show or use predictions.",
+    )

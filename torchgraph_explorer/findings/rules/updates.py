@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.attention import attention_logits_growing
-from torchgraph_explorer.findings.rules.facts import rates_rise
+from torchgraph_explorer.findings.rules.facts import largest_rates, rates_rise
 from torchgraph_explorer.findings.rules.growth import exploding_activation
 from torchgraph_explorer.findings.rules.learning import learns
 from torchgraph_explorer.findings.rules.left_scale import factor_in_gradients
@@ -162,6 +162,7 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         whole = "These layers do not learn, while others do: look at the learning rate of their group."
     loss = judged(evidence)
     is_zero = loss is not None and len(loss.values) >= LEAST_ZEROS and np.abs(loss.values).max() < NO_LOSS
+    why, advice = _why_unchanged(evidence) if is_unchanged or not most else ("", _CHECK)
     yield finding(
         evidence,
         "update-too-small",
@@ -169,12 +170,34 @@ def update_too_small(evidence: Evidence) -> Iterator[Finding]:
         at=still[0] if still else None,
         rows=rows if is_small else range(len(evidence)),
         numbers={"largest_ratio": most},
-        text=f"{how}, although gradients come back. {whole}{_NOTHING_LEFT if is_zero else ''}",
-        advice="Look at what the loss compares."
-        if is_zero
-        else "Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
-        "parameters, and that a schedule does not begin at zero.",
+        text=f"{how}, although gradients come back.{why} {whole}{_NOTHING_LEFT if is_zero else ''}",
+        advice="Look at what the loss compares." if is_zero else advice,
     )
+
+
+_CHECK = (
+    "Raise the learning rate. Check that `optimizer.step()` is called, that the optimizer has this model's "
+    "parameters, and that a schedule does not begin at zero."
+)
+
+
+def _why_unchanged(evidence: Evidence) -> tuple[str, str]:
+    """A sentence on why no weight changes, as far as it is known, and what to do."""
+    _, rates = largest_rates(evidence)
+    if rates and not any(rates):
+        return (
+            " The learning rate is 0 at all recorded steps.",
+            "Look at the schedule: print `optimizer.param_groups[0]['lr']` in the loop. A factor of whole numbers, such "
+            "as `step // warmup`, stays 0 until the warm-up is over; and a schedule that has come to its end may stay "
+            "at 0.",
+        )
+    if all(facts is not None and facts.end == "pass" for facts in evidence.facts):
+        return (
+            " No optimizer has updated any parameter of this model at any recorded step.",
+            "Call `optimizer.step()`. If the loop calls it, the optimizer has the parameters of another model: one of "
+            "an earlier fold, or one that this model is a copy of. Make the optimizer after the model that is trained.",
+        )
+    return "", _CHECK
 
 
 _NOTHING_LEFT = (

@@ -155,7 +155,10 @@ def _one_of_two_left_out(
     is_one = all(weights.classes == 1 and weights.without_gradient > 0 for _, weights in seen) and len(answers) == 1
     if column is None or share is None or not is_one:
         return
-    if not (evidence.peaks[[row for row, _ in seen], column] < SATURATED).all():
+    rows = [row for row, _ in seen]
+    if not (evidence.peaks[rows, column] < SATURATED).all():
+        return
+    if not (evidence.column("std", column)[rows] > 0).all():  # one answer for all samples is right for one of the labels
         return
     label = int(1 - answers.pop())
     yield finding(
@@ -163,7 +166,7 @@ def _one_of_two_left_out(
         "class-left-out",
         "warning",
         at="",
-        rows=[row for row, _ in seen],
+        rows=rows,
         numbers={"share": share, "left_out": label},
         text=f"The loss leaves out {share:.0%} of the samples, which get no gradient, and all others have the label "
         f"{1 - label}: the samples with the label {label} are ignored, and the model only learns to answer "
