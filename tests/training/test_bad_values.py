@@ -46,6 +46,28 @@ def test_what_is_not_finite_before_a_training_ends_is_noted(tmp_path: Path) -> N
     assert found.finished is not None
     [note] = found.finished.notes
     assert "at step 4, which was not recorded" in note
+    [told] = found.findings()
+    assert (told.kind, told.severity, told.module, told.step) == ("nan", "error", "", 4)
+
+
+def test_weights_that_the_last_updates_have_made_nan_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing between recorded steps was looked at, as in a fast training, and no later step is recorded."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    monkeypatch.setattr(finite_checks._Pace, "is_due", lambda _: False)
+
+    def train() -> None:
+        with watch(model, log_freq=10, backend="record", logdir=tmp_path, run="run", verbose=False):
+            for step in range(15):
+                optimizer.zero_grad()
+                (model(torch.randn(3, 2)).square().mean() * (math.nan if step == 14 else 1)).backward()
+                optimizer.step()
+
+    with pytest.warns(TorchgraphWarning, match="a parameter had NaN .* at step 15"):
+        train()
+    [told] = open_run(tmp_path / "run").model().findings()
+    assert (told.kind, told.severity, told.step) == ("nan", "error", 15)
+    assert told.text.startswith("A parameter of the model was not finite at step 15, which was not recorded")
 
 
 @pytest.fixture

@@ -107,23 +107,27 @@ class FiniteChecks:
         """A step is logged: what came before it needs no look any more."""
         self._passed, self._latest = None, -1
 
-    def look_back(self, model: nn.Module, *, has_failed: bool) -> None:
-        """The training has ended: look at what it last left, if it is still there.
+    def look_back(self, model: nn.Module, step: int, *, has_failed: bool) -> None:
+        """The training has ended, in this step: look at what it last left.
 
-        That is the output of its last step, if it was not looked at. If an exception has ended the training
-        (`has_failed`), it is also the gradients that the parameters have: NaN may have led to it. Else, they may be
-        infinite because a scaler has skipped the update.
+        That is the output of its last step, if it was not looked at and is still there, and one of the first
+        parameters, which updates may have made not finite, if it is in host memory. If an exception has ended the
+        training (`has_failed`), it is also a gradient: NaN may have led to it. Else, that may be infinite because a
+        scaler has skipped the update.
         """
         passed, self._passed = self._passed, None
-        step = self._latest if passed is None else passed.step
+        latest = self._latest if passed is None else passed.step
         output = None if passed is None else passed.output()
         if passed is not None and output is not None and "output" not in self._over and output.requires_grad:
-            self._look("output", step, [output], origin=lambda: _origin_of(passed, model))
-        if has_failed and step >= 0 and not self._over:
-            with NoDispatch():
-                found = map(gradient_of, nn.Module.parameters(unwrapped(model)))
-                small = (one for one in found if one is not None and one.numel() <= LARGEST)
-                self._look("gradient", step, [*islice(small, FEW)], origin=lambda: nonfinite_origin.of_gradient(model))
+            self._look("output", passed.step, [output], origin=lambda: _origin_of(passed, model))
+        with NoDispatch():
+            trained = [one for one in unwrapped(model).parameters() if one.requires_grad and one.numel() <= LARGEST]
+            gradients = [one for one in map(gradient_of, trained) if one is not None]
+        if has_failed and latest >= 0 and not self._over:
+            self._look("gradient", latest, gradients[:FEW], origin=lambda: nonfinite_origin.of_gradient(model))
+        if not self._over:
+            some = [one for one in trained[:FEW] if one.is_cpu and _can_be_read(one)]
+            self._look("parameter", step, some, origin=lambda: nonfinite_origin.of_output(model, (), {}))
 
     def stop(self) -> None:
         """Look at no output and no gradient from now on."""

@@ -166,9 +166,9 @@ class StepTracker:
         with self._lock:
             try:
                 self._current.end()
+                self._look_back_for_nan()
             finally:
                 self._remove_all()
-            self._look_back_for_nan()
         interrupts.schedule_calls()  # what an interrupt has left to be done: nothing else asks for it from now on
 
     @property
@@ -377,11 +377,13 @@ class StepTracker:
             self._fail_to_check(fault)
 
     def _look_back_for_nan(self) -> None:
+        """The training is over, or an exception has ended it, which NaN may have led to."""
         try:
-            if (model := self._called()) is not None:
+            model = self._called()
+            if model is not None and self._trained:
                 has_failed = sys.exc_info()[1] is not None or hasattr(sys, "last_value")
-                self._checks.look_back(model, has_failed=has_failed)
-        except Exception as fault:
+                self._checks.look_back(model, self._counter.number, has_failed=has_failed)
+        except Exception as fault:  # the record is finished all the same
             self._fail_to_check(fault)
 
     def _fail_to_check(self, fault: Exception) -> None:

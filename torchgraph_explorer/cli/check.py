@@ -46,9 +46,5 @@ def _check(options: argparse.Namespace) -> int:
     if without := [name for name in found if "scalars" in run.model(name).session.log]:
         told = f"{', '.join(without)}: recorded without histograms, so saturated-activation was not looked for"
         print(shown(told), file=sys.stderr)
-    for name in found:
-        finished = run.model(name).finished
-        for note in finished.notes if finished is not None else ():
-            print(shown(f"note: {note}"), file=sys.stderr)
     severity = options.fail_on
     return int(severity is not None and any(one.is_at_least(severity) for some in found.values() for one in some))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from torchgraph_explorer.schema.training_facts import NotFinite
+
 
 @dataclass(frozen=True, slots=True)
 class Noted:
@@ -77,8 +79,10 @@ class Finished:
         time: Seconds since the epoch.
         notes: What was not recorded, in sentences; empty when all went well.
         steps: How many steps it had counted, which is the number of the next one; None if that is not known.
+        not_finite: The first thing since the last recorded step that was seen not to be finite; None if none was.
     """
 
     time: float
     notes: tuple[str, ...] = field(default=())
     steps: int | None = None
+    not_finite: NotFinite | None = None

@@ -25,7 +25,7 @@ from torchgraph_explorer.reduce.device_batch import DeviceBatch
 from torchgraph_explorer.reduce.finite import IsFinite, is_finite
 from torchgraph_explorer.reduce.row_buffer import RowBuffer
 from torchgraph_explorer.reduce.sampling import Sampler
-from torchgraph_explorer.schema import NotFiniteOrigin, Session
+from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin, Session
 from torchgraph_explorer.sinks import Sink
 from torchgraph_explorer.tensors.keep import Keep
 from torchgraph_explorer.tensors.step_tensors import KeptSteps, StepTensors
@@ -40,7 +40,7 @@ from torchgraph_explorer.training.schedule import Schedule
 from torchgraph_explorer.training.told import Told
 from torchgraph_explorer.training.writer_thread import Step, WriterThread
 
-SEEN = {"output": "the model's output", "gradient": "a gradient"}
+SEEN = {"output": "the model's output", "gradient": "a gradient", "parameter": "a parameter"}
 """What is looked at in steps that are not recorded, as `NotFinite.what` and in a sentence."""
 
 
@@ -109,6 +109,7 @@ class Pipeline:
         )
         self._phase = phase
         self._log, self._bad_values = ScalarLog(), BadValues()
+        self._last_bad_value: NotFinite | None = None
         try:
             ranks = decisions(session, run_dir) if self._keeps is not None else None
             self._writer = WriterThread(session, sinks, now=time.time, log=self._log, decisions=ranks)
@@ -139,7 +140,7 @@ class Pipeline:
             self.tracker.close,
             self._note_last_bad_value,
             lambda: self._note_nothing(why_nothing),
-            lambda: self._writer.end(self._phase.step),
+            lambda: self._writer.end(self._phase.step, self._last_bad_value),
         )
         self._kept_ahead = -1, None
         self._rows = self._batch = self._kept = None  # these are large, and a watcher whose viewer stays is kept
@@ -456,6 +457,7 @@ class Pipeline:
         """
         found = self._bad_values.take()
         if found is not None and found.what in SEEN:
+            self._last_bad_value = found
             self.note(
                 f"{SEEN[found.what]} had NaN or infinite elements at step {found.step}, which was not recorded, and no "
                 f"later step was: the training ended.{_origin_in_words(found.origin)} Record every step (log_freq=1) "

@@ -134,9 +134,11 @@ class _End:
 
     Attributes:
         steps: How many were counted, logged or not.
+        not_finite: What was not finite since the last recorded one; None if nothing was.
     """
 
     steps: int | None
+    not_finite: NotFinite | None = None
 
 
 class _Deferred(threading.local):
@@ -285,10 +287,13 @@ class WriterThread:
             for sentence in sentences:
                 warn(sentence)
 
-    def end(self, steps: int | None = None) -> None:
-        """Write what was put, finish the record and close the sinks; `steps`, logged or not, were counted."""
+    def end(self, steps: int | None = None, not_finite: NotFinite | None = None) -> None:
+        """Write what was put, finish the record and close the sinks; `steps`, logged or not, were counted.
+
+        Since the last recorded one, `not_finite` was seen not to be finite.
+        """
         if self.is_alive:
-            self._queue.put(_End(steps))
+            self._queue.put(_End(steps, not_finite))
 
     def wait(self, until: float) -> None:
         """Wait until that is done, or until the moment `until` of the monotonic clock, with a warning."""
@@ -339,7 +344,7 @@ class WriterThread:
             self._notes.append(f"{self._unwritten} could not be measured or written.")
         self._keep(self._recorder.end)
         self._recorder.close()
-        self._write(Finished(self._now(), tuple(self._notes), end.steps))
+        self._write(Finished(self._now(), tuple(self._notes), end.steps, end.not_finite))
         for sink in list(self._sinks):
             self._guarded(sink, sink.close)
 

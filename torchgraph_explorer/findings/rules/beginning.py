@@ -117,7 +117,9 @@ def _begins_equal(evidence: Evidence, weights: Series, rows: Rows, *, value: flo
     consequence = "and get no gradient" if not value else "so all its units compute the same and stay alike"
     advice = _INITIALISE
     if not value and (other := _matrix_beside(evidence, weights, int(rows[0]))) is not None:
-        consequence += f", although `{other}` beside it is not zero: something after them multiplies their product by zero"
+        consequence += (
+            f", although `{other}` beside it is not zero: something after them multiplies their product by zero"
+        )
         advice = (
             "One of two matrices may well begin at zero, as in LoRA. Look at what their product is multiplied by: a "
             "scale of whole numbers, such as `alpha // r`, is 0."

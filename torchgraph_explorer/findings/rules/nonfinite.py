@@ -60,7 +60,33 @@ def nan(evidence: Evidence) -> Iterator[Finding]:
             seen = [row, *rows[rows > row].tolist()]
             yield _with_first_seen(evidence, row, _report(evidence, bad, seen))
             return
-    yield from _in_loss(evidence)
+    found = [*_after_the_last(evidence)]
+    yield from found or _in_loss(evidence)
+
+
+def _after_the_last(evidence: Evidence) -> Iterator[Finding]:
+    """Report what was seen not to be finite after the last recorded step, before the training ended.
+
+    Many loops end there by themselves: a check raises, or a distribution refuses its parameters.
+    """
+    finished, last = evidence.model.finished, int(evidence.steps[-1])
+    seen = finished.not_finite if finished else None
+    if seen is None or seen.step <= last or last != int(evidence.model.steps[-1]):
+        return
+    at_end = Finding(
+        kind="nan",
+        severity="error",
+        module="",
+        step=seen.step,
+        last_step=seen.step,
+        evidence={"last_finite_step": float(last)},
+        text=f"{_words(seen.what)} was not finite at step {seen.step}, which was not recorded, and the training ended. "
+        f"Step {last} was still finite.",
+        advice="Look at what the loss computes: a logarithm or root of zero, a division by zero as in a mean over no "
+        "elements, or zero times infinity. Also lower the learning rate, or clip the gradient. Record each step "
+        "(`log_freq=1`) to see the module.",
+    )
+    yield with_origin(evidence, at_end, seen)
 
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
@@ -108,7 +134,11 @@ def _with_first_seen(evidence: Evidence, row: int, at_row: Finding) -> Finding:
 def _words(what: str) -> str:
     """How a sentence calls a `NotFinite.what`."""
     kind, _, name = what.partition(" ")
-    known = {"output": "The model's output", "gradient": "A gradient that the optimizer got"}
+    known = {
+        "output": "The model's output",
+        "gradient": "A gradient that the optimizer got",
+        "parameter": "A parameter of the model",
+    }
     return f"The logged `{quoted(name)}`" if kind == "scalar" else known.get(kind, "A value")
 
 

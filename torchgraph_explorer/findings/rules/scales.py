@@ -1,7 +1,7 @@
 """Finds targets in units that the outputs of a network would take very long to reach.
 
-The evidence is a logged squared error that stays far larger than the square of the outputs; or targets, by the gradients
-at the outputs, that no output comes near.
+The evidence is a logged squared error that stays far larger than the square of the outputs; or targets that no output
+comes near, by the gradients at the outputs.
 """
 
 from __future__ import annotations
@@ -130,11 +130,15 @@ def _beyond_all_outputs(evidence: Evidence) -> Iterator[Finding]:
     if need_not_fall(evidence) or is_rewarded(evidence):  # what a critic has to answer moves while it learns
         return
     low, high = np.array([facts_at(evidence, row).targets for row in rows.tolist()]).T
-    least, most, means = (evidence.column(name, output.column)[rows].astype(np.float64) for name in ("min", "max", "mean"))
+    least, most, means = (
+        evidence.column(name, output.column)[rows].astype(np.float64) for name in ("min", "max", "mean")
+    )
     is_late = 2 * steps >= steps[0] + steps[-1]
     ranges, middles = high - low, (high + low) / 2
     stay = np.ptp(middles) < STAY * abs(means[-1] - means[0])
-    vary = (ranges > ROUNDING * np.abs(middles)).all()  # one label for all samples, as a discriminator may have, is none
+    vary = (
+        ranges > ROUNDING * np.abs(middles)
+    ).all()  # one label for all samples, as a discriminator may have, is none
     gaps = np.maximum(low - most, least - high)[is_late] / ranges[is_late]
     if not stay or not vary or len(gaps) < LEAST_LATE or not (gaps > 1).all():
         return
@@ -146,8 +150,8 @@ def _beyond_all_outputs(evidence: Evidence) -> Iterator[Finding]:
         rows=rows,
         numbers={"low": float(low.min()), "high": float(high.max()), "gap": float(gaps[-1])},
         text=f"The targets are between {low.min():.4g} and {high.max():.4g}. The mean output has only come from "
-        f"{means[0]:.3g} to {means[-1]:.3g} in {steps[-1] - steps[0]} steps, and is still {gaps[-1]:.3g} times the range "
-        "of the targets away. Until it is there, the network learns nothing but this distance.",
+        f"{means[0]:.3g} to {means[-1]:.3g} in {steps[-1] - steps[0]} steps, and is still {gaps[-1]:.3g} times the "
+        "range of the targets away. Until it is there, the network learns nothing but this distance.",
         advice="Subtract the mean of the training targets and divide by their standard deviation; turn that "
         "back only to show or use predictions.",
     )

@@ -187,9 +187,9 @@ def _why_unchanged(evidence: Evidence) -> tuple[str, str]:
     if rates and not any(rates):
         return (
             " The learning rate is 0 at all recorded steps.",
-            "Look at the schedule: print `optimizer.param_groups[0]['lr']` in the loop. A factor of whole numbers, such "
-            "as `step // warmup`, stays 0 until the warm-up is over; and a schedule that has come to its end may stay "
-            "at 0.",
+            "Look at the schedule: print `optimizer.param_groups[0]['lr']` in the loop. A factor of whole numbers, "
+            "such as `step // warmup`, stays 0 until the warm-up is over; and a schedule that has come to its end may "
+            "stay at 0.",
         )
     if all(facts is not None and facts.end == "pass" for facts in evidence.facts):
         return (

@@ -9,6 +9,7 @@ from torchgraph_explorer.printable import LONGEST_TEXT, printable, printable_pat
 from torchgraph_explorer.record import record_pb2 as pb
 from torchgraph_explorer.record.format.envelope import DamageError
 from torchgraph_explorer.record.limits import NOTE_TEXT, moment
+from torchgraph_explorer.record.steps.training import not_finite_message, not_finite_value
 from torchgraph_explorer.schema import Finished, Kind, Noted, Role, Series, SeriesKey, Session
 
 ROLES = MappingProxyType(
@@ -155,7 +156,8 @@ def noted_value(message: pb.Noted) -> Noted:
 def finished_message(finished: Finished) -> pb.Finished:
     """The orderly end of a session."""
     notes = (printable(note, most=LONGEST_TEXT, lines=True) for note in finished.notes)
-    return pb.Finished(time=finished.time, notes=notes, steps=finished.steps)
+    not_finite = not_finite_message(finished.not_finite)
+    return pb.Finished(time=finished.time, notes=notes, steps=finished.steps, not_finite=not_finite)
 
 
 def finished_value(message: pb.Finished) -> Finished:
@@ -165,4 +167,4 @@ def finished_value(message: pb.Finished) -> Finished:
         DamageError: Its `time` is out of range.
     """
     steps = message.steps if message.HasField("steps") else None
-    return Finished(moment(message.time, "time"), tuple(message.notes), steps)
+    return Finished(moment(message.time, "time"), tuple(message.notes), steps, not_finite_value(message))

@@ -19,7 +19,9 @@ def finished_together(sessions: Sequence[SessionIndex]) -> Finished | None:
     if len(ends) == 1 or None in ends:
         return None if None in ends else ends[0]
     steps = [end.steps for end in ends if end and end.steps is not None]
-    return Finished(max(end.time for end in ends if end), _notes(sessions), max(steps, default=None))
+    bad = [end.not_finite for end in ends if end and end.not_finite is not None]
+    first = min(bad, key=lambda one: one.step, default=None)
+    return Finished(max(end.time for end in ends if end), _notes(sessions), max(steps, default=None), first)
 
 
 def notes_so_far(sessions: Sequence[SessionIndex]) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ def encode_training(head: pb.Frame, facts: TrainingFacts | None) -> None:
             units=[number for one in facts.units for number in (one.units, one.zero, one.steps, one.constant)],
             spreads=[one.spread for one in facts.units],
             rows=[number for one in facts.equal_rows for number in (one.rows, one.equal)],
-            not_finite=_not_finite_message(facts.not_finite),
+            not_finite=not_finite_message(facts.not_finite),
             operations=map(_operation_message, facts.operations),
             tokens=map(_tokens_message, facts.tokens),
             answers=_answers_message(facts.numbers),
@@ -171,7 +171,8 @@ def _names_message(names: Sequence[str] | None) -> pb.Situation.Names | None:
     return None if names is None else pb.Situation.Names(name=_written(names))
 
 
-def _not_finite_message(one: NotFinite | None) -> pb.TrainingNumbers.NotFinite | None:
+def not_finite_message(one: NotFinite | None) -> pb.TrainingNumbers.NotFinite | None:
+    """What was not finite, as a message; None for nothing."""
     if one is None:
         return None
     message = pb.TrainingNumbers.NotFinite(step=one.step, what=printable_path(one.what))
@@ -316,7 +317,7 @@ def _facts(situation: pb.Situation, numbers: pb.TrainingNumbers) -> TrainingFact
         equal_rows=tuple(
             EqualRows(name, *numbers.rows[2 * at : 2 * at + 2]) for at, name in enumerate(situation.equal_rows)
         ),
-        not_finite=_not_finite(numbers),
+        not_finite=not_finite_value(numbers),
         operations=tuple(made for one in numbers.operations if (made := _operation(one)) is not None),
         tokens=tuple(
             TokenAnswers(one.path, one.positions, one.following, one.same, one.padding) for one in numbers.tokens
@@ -338,9 +339,10 @@ def _answers(one: pb.TrainingNumbers.NumberAnswers) -> NumberAnswers:
     return NumberAnswers(one.samples, one.outputs, one.drops, one.below, one.above, one.spread, one.bend, one.rising)
 
 
-def _not_finite(numbers: pb.TrainingNumbers) -> NotFinite | None:
-    one = numbers.not_finite
-    if not numbers.HasField("not_finite"):
+def not_finite_value(holder: pb.TrainingNumbers | pb.Finished) -> NotFinite | None:
+    """What was not finite, as the message `holder` has it; None if it has nothing."""
+    one = holder.not_finite
+    if not holder.HasField("not_finite"):
         return None
     return NotFinite(one.step, one.what, _origin(one.origin) if one.HasField("origin") else None)
 
