@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from torchgraph_explorer import Finding, open_run, watch
 
-SAMPLES = torch.randn(512, 8, generator=torch.Generator().manual_seed(1))
+SAMPLES = torch.randn(4096, 8, generator=torch.Generator().manual_seed(1))
 LABELS = SAMPLES[:, :5].argmax(1)
 NUMBERS = SAMPLES[:, :1] - SAMPLES[:, 1:2].abs()
 
@@ -88,7 +88,9 @@ def of_two(model: nn.Module, at: Tensor) -> Tensor:
         pytest.param(lambda: Ending(torch.relu), of_classes, ["activation-before-loss"], id="ReLU"),
         pytest.param(lambda: Ending(torch.tanh), of_classes, ["activation-before-loss"], id="tanh"),
         pytest.param(lambda: Ending(torch.sigmoid), of_classes, ["activation-before-loss"], id="sigmoid"),
-        pytest.param(lambda: Ending(torch.relu, 1), of_two, ["activation-before-loss"], id="ReLU, two classes"),
+        pytest.param(
+            lambda: Ending(lambda x: torch.relu(x + 0.1), 1), of_two, ["activation-before-loss"], id="ReLU, two classes"
+        ),
         pytest.param(lambda: Cosines(1), of_classes, ["activation-before-loss"], id="cosines"),
         pytest.param(lambda: Cosines(16), of_classes, [], id="cosines with a scale"),
         pytest.param(network, of_classes, [], id="logits"),
@@ -132,6 +134,58 @@ def test_targets_far_beyond_all_outputs_are_told(
 ) -> None:
     found = told(tmp_path, network(1), loss_of, rate=rate)
     assert [one.kind for one in found if one.kind == "targets-not-scaled"] == expected
+
+
+def of_others(model: nn.Module, at: Tensor) -> Tensor:
+    return F.cross_entropy(model(SAMPLES[at]), LABELS[at].roll(1))
+
+
+def of_xor(model: nn.Module, at: Tensor) -> Tensor:
+    labels = (SAMPLES[at, 0] * SAMPLES[at, 1] > 0).float()
+    return F.binary_cross_entropy_with_logits(model(SAMPLES[at])[:, 0], labels)
+
+
+def linear_layers() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 32), nn.Linear(32, 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "loss_of", "rate", "expected"),
+    [
+        pytest.param(network, of_others, 1e-2, ["loss-not-falling"], id="labels of other samples"),
+        pytest.param(network, of_classes, 1e-3, [], id="own labels"),
+        pytest.param(network, of_classes, 1e-4, [], id="slowly learned"),
+        pytest.param(linear_layers, of_xor, 1e-3, ["missing-nonlinearity"], id="linear layers that cannot learn it"),
+        pytest.param(linear_layers, of_two, 1e-3, [], id="linear layers that learn"),
+        pytest.param(lambda: network(1), of_xor, 1e-3, [], id="two classes, soon learned"),
+    ],
+)
+def test_what_is_not_learned_is_told(
+    model: Callable[[], nn.Module], loss_of: Step, rate: float, expected: list[str], tmp_path: Path
+) -> None:
+    ours = {"loss-not-falling", "missing-nonlinearity"}
+    assert [one.kind for one in told(tmp_path, model(), loss_of, rate=rate) if one.kind in ours] == expected
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize(
+    ("is_flat", "is_one", "expected"),
+    [
+        pytest.param(True, False, ["targets-broadcast"], id="columns and flat targets"),
+        pytest.param(False, False, [], id="equal shapes"),
+        pytest.param(False, True, [], id="really one target for each batch"),
+    ],
+)
+def test_targets_that_broadcast_are_told(is_flat: bool, is_one: bool, expected: list[str], tmp_path: Path) -> None:
+    def loss_of(model: nn.Module, at: Tensor) -> Tensor:
+        samples, numbers = SAMPLES[at], NUMBERS[at]
+        if is_one:
+            number = torch.randn(())
+            samples, numbers = samples + number, number.expand(len(at), 1)
+        return F.mse_loss(model(samples), numbers[:, 0] if is_flat else numbers)
+
+    found = told(tmp_path, network(1), loss_of, rate=0.003)
+    assert [one.kind for one in found if one.kind == "targets-broadcast"] == expected
 
 
 @pytest.mark.parametrize(

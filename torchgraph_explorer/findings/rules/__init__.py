@@ -13,6 +13,7 @@ from torchgraph_explorer.findings.rules.beginning import bad_init_scale, input_n
 from torchgraph_explorer.findings.rules.betas import betas_swapped
 from torchgraph_explorer.findings.rules.branches import imbalanced_branches
 from torchgraph_explorer.findings.rules.broadcast import targets_broadcast
+from torchgraph_explorer.findings.rules.chance import not_falling
 from torchgraph_explorer.findings.rules.copied import label_smoothing_extreme
 from torchgraph_explorer.findings.rules.copies import identical_modules
 from torchgraph_explorer.findings.rules.depth import vanishing_gradient
@@ -30,7 +31,7 @@ from torchgraph_explorer.findings.rules.loop import (
     no_zero_grad,
     weight_decay_dominates,
 )
-from torchgraph_explorer.findings.rules.loss import loss_diverging, loss_not_falling
+from torchgraph_explorer.findings.rules.loss import loss_diverging
 from torchgraph_explorer.findings.rules.means import loss_of_mean
 from torchgraph_explorer.findings.rules.missing_log import taken_for_others
 from torchgraph_explorer.findings.rules.modes import batch_of_one, normalisation_in_eval, training_in_eval_mode
@@ -93,7 +94,7 @@ RULES: dict[str, Rule] = {
     "update-too-small": update_too_small,
     "update-too-large": update_too_large,
     "loss-scale-loop": loss_scale_loop,
-    "loss-not-falling": loss_not_falling,
+    "loss-not-falling": not_falling,
     "loss-diverging": loss_diverging,
     "loss-spike": loss_spike,
     "repeated-batch": repeated_batch,

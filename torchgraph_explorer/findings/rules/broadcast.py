@@ -48,6 +48,11 @@ LEAST_OF_ABSOLUTE = 4
 """Fewest different whole numbers that the gradients of an absolute error have, if they count targets above and below a
 prediction. With one target for each sample, all are 1."""
 
+LEAST_LATE, LEAST_UPDATES, FOLLOWS = 3, 100, 0.9
+"""Fewest recorded steps in the second half of the run, and fewest steps of all, that tell whether predictions follow
+what they are drawn to. If they do, what is left of it beside the mean prediction has a standard deviation of less than
+this share of its own."""
+
 LARGEST_COUNT = 1e4
 """Most samples: counts of targets have to be told from other numbers in float32."""
 
@@ -131,6 +136,8 @@ def _by_size(evidence: Evidence) -> Iterator[Finding]:
         found = _centred_of_squares(evidence, column, norms)
         count = evidence.column("count", column).astype(np.float64)
         severity = None if found is None else _severity(evidence, found, samples=count[found.rows])
+        if found is not None and severity == "info" and not _follows(evidence, found, column):
+            severity = "warning"
         if found is not None and severity is not None:
             samples = float(np.median(count[found.rows]))
             yield _report(evidence, series, found, severity=severity, samples=samples)
@@ -170,7 +177,7 @@ def _severity(evidence: Evidence, found: Centred, *, samples: Floats) -> Severit
     The centre then differs from batch to batch, as no constant does. The loss is larger than `found.square` by the
     variance of the targets, which varies from batch to batch, unlike a penalty on the weights, or is constant to the
     last digits where all batches are the same. Without a logged loss, all samples of a batch may really have one
-    target, so the severity is `info`.
+    target, so the severity is `info`, unless the predictions do not follow it.
     """
     is_another = varies(found)
     loss = judged(evidence)
@@ -186,6 +193,21 @@ def _severity(evidence: Evidence, found: Centred, *, samples: Floats) -> Severit
     if np.ptp(rest) < EXACT * usual:
         return "warning"
     return "warning" if is_another and differs and not _is_penalty(evidence, found.rows[rows], rest) else None
+
+
+def _follows(evidence: Evidence, found: Centred, column: int) -> bool:
+    """Whether the mean prediction goes with the centre from batch to batch, or too few batches tell.
+
+    Where all samples of a batch really have one target, a model that has learned anything answers another number for
+    a batch with another target. The mean of the targets of many samples says nothing of any one of them.
+    """
+    steps = evidence.steps[found.rows]
+    late = 2 * steps >= steps[0] + steps[-1]
+    means = evidence.column("mean", column)[found.rows].astype(np.float64)
+    if late.sum() < LEAST_LATE or steps[-1] - steps[0] < LEAST_UPDATES:
+        return True
+    off = (found.centre - means)[late]
+    return bool(off.std() < FOLLOWS * found.centre[late].std())
 
 
 def _is_penalty(evidence: Evidence, rows: Rows, rest: Floats) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from torchgraph_explorer.finding import Finding, Severity
 from torchgraph_explorer.findings.evidence import Evidence
+from torchgraph_explorer.findings.rules.chance import at_chance
 from torchgraph_explorer.findings.rules.loss import loss_not_falling
 from torchgraph_explorer.findings.rules.rule import finding, named
 
@@ -49,7 +50,9 @@ def missing_nonlinearity(evidence: Evidence) -> Iterator[Finding]:
         )
         first, last = (evidence.places.calls[layers[at]].module for at in (0, -1))
         is_all = len(layers) == weighted and what == "linear layer"
-        fails = is_all and any(one.severity == "warning" for one in loss_not_falling(evidence))
+        fails = is_all and (
+            at_chance(evidence) is not None or any(one.severity == "warning" for one in loss_not_falling(evidence))
+        )
         severity: Severity = "warning" if fails or _have_dropout(evidence, layers) else "info"
         between = "nothing but dropout" if _have_dropout(evidence, layers) else "nothing"
         yield finding(

@@ -140,9 +140,14 @@ def loss_not_falling(evidence: Evidence) -> Iterator[Finding]:
         text=f"`{quoted(loss.name)}` is {first:.4g} at first and {late:.4g} over the second half of {len(values)} "
         f"values: the network {'has not learned so far' if is_early else 'does not learn'}.{_KNOWS if knows else ''}"
         f"{f' {chance:.4g} is the loss of the same answer for all samples, with equal logits.' if chance else ''}",
-        advice="Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` "
-        "before `backward()`, and try to overfit a single batch. Then try other learning rates.",
+        advice=NOT_FALLING,
     )
+
+
+NOT_FALLING = (
+    "Check that samples and labels belong together, that `optimizer.step()` is called and `zero_grad()` before "
+    "`backward()`, and try to overfit a single batch. Then try other learning rates."
+)
 
 
 _KNOWS = " It began better than chance, as a network that is fine-tuned does."
