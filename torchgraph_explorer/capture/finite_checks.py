@@ -11,7 +11,6 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import torch
