@@ -231,6 +231,22 @@ def test_a_module_that_is_not_called_is_shown_in_the_tree_with_its_parameters(vi
     expect(facts.locator(".fact-rows")).to_contain_text("torch.nn.modules.linear.Linear")
 
 
+def test_modules_that_a_finding_names_are_one_click_away(viewer: Viewer, broken: str) -> None:
+    words = "The gradient of `weight` gets lost between `body.1.fc` and `stem`, and never comes to `spare`."
+    tell(viewer.page, lambda: {"findings": [made_up(0, module="stem", path=None, text=words)]})
+    viewer.open(broken)
+    row(viewer, "Rule 0").click()
+    told = card(viewer, "Rule 0")
+    expect(told.locator("p button")).to_have_text(["body.1.fc", "stem", "spare"])
+    told.get_by_role("button", name="body.1.fc").click()
+    expect_open(viewer, "Broken", "body", "body.1")
+    expect(viewer.panel("body.1.fc#0")).to_be_visible()
+    told.get_by_role("button", name="spare").press("Enter")
+    expect(viewer.page.get_by_role("region", name="Facts")).to_contain_text("It is not called at step 0.")
+    told.get_by_role("button", name="stem").click()
+    expect(viewer.panel("stem#0").get_by_role("article", name="Finding: Rule 0")).to_be_visible()
+
+
 def unused(number: int) -> dict[str, Any]:
     """What is said of a layer of the demo's network as if it was never called."""
     module = f"stage{number}"

@@ -36,6 +36,12 @@ export function goToPlace(step: number, keys: readonly NodeKey[], orElse: () => 
   stop = dispose;
 }
 
+/** Shows the module's first call at the step, or at that on show. One that is not called there is selected in the tree alone. */
+export function goToModule(name: string, step: number | null = shown.step.peek()): void {
+  const key = `${name}#0`;
+  if (step !== null) goToPlace(step, [key], () => batch(() => (lookAtNode(key), (choices.selected.value = key))));
+}
+
 function arrive(key: NodeKey | undefined, orElse: () => void): void {
   if (key === undefined) return orElse();
   lookAtNode(key);

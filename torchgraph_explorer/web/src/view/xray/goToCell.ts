@@ -1,14 +1,10 @@
 /** The way from a cell to its module and step. */
 
-import {batch} from '@preact/signals';
-import {goToPlace} from '../goToPlace';
-import {lookAtNode} from '../pinning';
-import * as choices from '../state/choices';
+import {goToModule} from '../goToPlace';
 import {keepXray} from './shownXray';
 
-/** Chooses the step, selects the module's first call, and shows its panel. */
+/** Chooses the step, selects the module's first call, and shows its panel, beside which the x-ray stays. */
 export function goToCell(module: string, step: number): void {
-  const key = `${module}#0`;
   keepXray();
-  goToPlace(step, [key], () => batch(() => (lookAtNode(key), (choices.selected.value = key))));
+  goToModule(module, step);
 }
