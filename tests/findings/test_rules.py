@@ -449,6 +449,21 @@ def test_a_gradient_explodes_at_the_only_step_before_nan(tmp_path: Path) -> None
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("every", "since", "advice"),
+    [
+        pytest.param(50, 2, "Train again with `log_freq=lambda step: step >= 50`: ", id="after a gap"),
+        pytest.param(50, 1, "Train again with `log_freq=1`: ", id="after a gap from the first step on"),
+        pytest.param(1, 2, "Lower the learning rate", id="the step after"),
+    ],
+)
+def test_nan_in_weights_says_first_which_steps_to_record(every: int, since: int, advice: str, tmp_path: Path) -> None:
+    nan = put("fc2", "param", "weight", "value", value=lambda _: NAN, since=since)
+    [one] = recorded(tmp_path, perceptron(), steps(nan, count=4), every=every).findings()
+    assert (one.kind, one.step) == ("nan", since * every)
+    assert one.advice.startswith(advice)
+
+
 def test_large_weights_are_told_despite_normalisation(tmp_path: Path) -> None:
     graph = perceptron(relu="LayerNorm", norm2="LayerNorm")
     large = together(

@@ -292,6 +292,9 @@ def test_the_finding_says_between_which_steps_nan_began(tmp_path: Path) -> None:
         10,
     )
     assert "The model's output was first seen not to be finite at step 13, which was not recorded" in told.text
+    assert told.advice.endswith(
+        "Train again with `log_freq=lambda step: step >= 10`: that records each step, and shows the module."
+    )
 
 
 class Stack(nn.Module):

@@ -14,7 +14,7 @@ import numpy as np
 from torchgraph_explorer.finding import Finding
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.losses import the_loss
-from torchgraph_explorer.findings.rules.nonfinite_origin import with_origin
+from torchgraph_explorer.findings.rules.nonfinite_origin import record_each, with_origin
 from torchgraph_explorer.findings.rules.rule import finding, named, quoted
 from torchgraph_explorer.record.nonfinite import Traits, are_nonfinite, traits
 from torchgraph_explorer.schema import Series
@@ -122,7 +122,7 @@ def _with_first_seen(evidence: Evidence, row: int, at_row: Finding) -> Finding:
     before = int(evidence.steps[row - 1]) if row else -1
     if seen is None or not before < seen.step < at_row.step:
         return at_row
-    found = with_origin(evidence, at_row, seen)
+    found = with_origin(evidence, at_row, seen, before=before)
     return replace(
         found,
         evidence={**found.evidence, "seen_at_step": float(seen.step), "last_finite_step": float(before)},
@@ -228,16 +228,18 @@ def _how_made_not_finite(before: int | None, step: int) -> tuple[str, str]:
     """
     check_start = "Look at how the parameter is initialized, and at the checkpoint that is loaded."
     check_update = (
-        "Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps before. "
-        "Log more often to see the step itself."
+        "Lower the learning rate or clip the gradient's norm; look at gradients and updates of the steps before."
     )
     if before is None and step == 0:
         return "The initialization or a loaded checkpoint made it so", check_start
     if before is None:
-        return "No earlier step was recorded: it began so, or an update made it so", f"{check_start} {check_update}"
+        advice = f"{check_start} {check_update} {record_each(-1)}"
+        return "No earlier step was recorded: it began so, or an update made it so", advice
     if before == step - 1:
         return f"The update after step {before} made it so", check_update
-    return "An update before it made it so", check_update
+    # The learning rate need have no part in it, so the steps themselves come first.
+    why = f"An update since step {before} made it so, or only carried on what a forward or backward pass made"
+    return why, f"{record_each(before)} {check_update}"
 
 
 def _in_forward(evidence: Evidence, bad: _Bad, rows: list[int]) -> Finding:

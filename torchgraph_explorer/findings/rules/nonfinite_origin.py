@@ -13,13 +13,18 @@ from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.rules.rule import named, quoted
 from torchgraph_explorer.schema import NotFinite, NotFiniteOrigin, Role, Series
 
-_RECORD_IT = "Record each of these steps (`log_freq=1`) to see the module."
+
+def record_each(before: int) -> str:
+    """The advice to record every step, as soon as the training comes to `before`, the last one that was finite."""
+    schedule = f"lambda step: step >= {before}" if before > 0 else "1"
+    return f"Train again with `log_freq={schedule}`: that records each step, and shows the module."
 
 
-def with_origin(evidence: Evidence, recorded: Finding, seen: NotFinite) -> Finding:
+def with_origin(evidence: Evidence, recorded: Finding, seen: NotFinite, *, before: int) -> Finding:
     """The finding of a recorded step, moved to where `seen`, of a step before it, says that NaN or infinity began.
 
-    The finding is returned as it is if nobody looked for the origin then, or if all parameters already were not finite.
+    `before` is the last recorded step that was finite, or -1. The finding is returned as it is if nobody looked for the
+    origin then, or if all parameters already were not finite.
     """
     origin = seen.origin
     if origin is None:
@@ -27,9 +32,9 @@ def with_origin(evidence: Evidence, recorded: Finding, seen: NotFinite) -> Findi
     if origin.kind == "input":
         return _at(recorded, origin, _first_of(evidence, "input", origin.names), **_of_input(origin, seen.step))
     if origin.kind == "gradient":
-        return _in_backward(evidence, recorded, origin, step=seen.step)
+        return _in_backward(evidence, recorded, origin, step=seen.step, before=before)
     if origin.count == 0:
-        return _at(recorded, origin, _first_of(evidence, "output", ()), **_of_forward(seen.step))
+        return _at(recorded, origin, _first_of(evidence, "output", ()), **_of_forward(seen.step, before=before))
     if origin.count == origin.total > 1 or not origin.names:  # an earlier update has carried it to all of them
         return recorded
     return _in_parameter(evidence, recorded, origin, step=seen.step)
@@ -51,13 +56,13 @@ def _of_input(origin: NotFiniteOrigin, step: int) -> dict[str, str]:
     }
 
 
-def _of_forward(step: int) -> dict[str, str]:
+def _of_forward(step: int, *, before: int) -> dict[str, str]:
     """Text and advice for NaN or infinity that the forward pass made."""
     return {
         "text": f"At step {step}, the inputs of the model and all its parameters were finite, and its output was not: "
         "the forward pass made NaN or infinity.",
         "advice": "Look for a logarithm or root of zero or less, a division by zero, an exponential of large values, "
-        f"or a value beyond the range of the dtype. {_RECORD_IT}",
+        f"or a value beyond the range of the dtype. {record_each(before)}",
     }
 
 
@@ -76,14 +81,14 @@ def _in_parameter(evidence: Evidence, recorded: Finding, origin: NotFiniteOrigin
     )
 
 
-def _in_backward(evidence: Evidence, recorded: Finding, origin: NotFiniteOrigin, *, step: int) -> Finding:
+def _in_backward(evidence: Evidence, recorded: Finding, origin: NotFiniteOrigin, *, step: int, before: int) -> Finding:
     """The finding at the last parameter, in the order of execution, of those whose gradients were not finite.
 
     If all of them were not, the loss made them so, and the finding is at the model's output.
     """
     advice = (
         "Look for a root, norm, or logarithm at zero, whose derivative is infinite, in the loss too: add a small "
-        f"constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation. {_RECORD_IT}"
+        f"constant inside it. `torch.autograd.set_detect_anomaly(True)` names the operation. {record_each(before)}"
     )
     if not origin.names or origin.count == origin.total:
         text = f"The gradients of all parameters were not finite at step {step}. They came so from the loss."
