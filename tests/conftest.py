@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+# Over ssh, more is printed.
+os.environ.pop("SSH_CONNECTION", None)
+
+
 def pytest_collection() -> None:
     """Nothing that is imported and collected becomes garbage: to look for some takes a tenth of the time."""
     gc.disable()

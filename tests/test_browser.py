@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.processes import wait_for
-from torchgraph_explorer.browser import browse
+from torchgraph_explorer.browser import browse, over_ssh
 
 
 @pytest.fixture
@@ -52,3 +53,22 @@ def test_without_a_browser_nothing_is_opened(opened: list[str], monkeypatch: pyt
     monkeypatch.setattr(webbrowser, "get", get)
     browse("http://here/")
     assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        pytest.param({"SSH_CONNECTION": "…"}, "On your own machine, first run: ssh -L 81:localhost:81 gpu7", id="ssh"),
+        pytest.param({"SSH_CONNECTION": "…", "TERM_PROGRAM": "vscode"}, None, id="a terminal that forwards ports"),
+        pytest.param({}, None, id="here"),
+    ],
+)
+def test_who_came_over_ssh_is_told_how_to_forward_the_port(
+    variables: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSH_CONNECTION", "TERM_PROGRAM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(socket, "gethostname", lambda: "gpu7")
+    assert over_ssh(81) == expected

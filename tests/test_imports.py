@@ -105,7 +105,8 @@ ROOMS = {
     "tensors": room("reduce", libraries="torch"),
     "xray": room("record"),
     "training": room(
-        "capture", "exploring", "findings", "record", "reduce", "run", "server", "sinks", "tensors", libraries="torch"
+        *("browser", "capture", "exploring", "findings", "record", "reduce", "run", "server", "sinks", "tensors"),
+        libraries="torch",
     ),
 }
 """architecture.md, as a table. `training` is the one room that joins the halves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -216,4 +217,13 @@ def test_without_a_viewer_the_training_is_recorded_all_the_same(tmp_path: Path) 
 @FORKED
 def test_watch_says_when_other_machines_can_see_it(tmp_path: Path) -> None:
     said = watched(str(tmp_path), "0.0.0.0", "0").stderr
-    assert "Other machines can reach it; whoever has the address with its token can see the runs." in said
+    assert "Other machines can reach the viewer; whoever has the address with its token can see the runs." in said
+
+
+@pytest.mark.slow
+@FORKED
+def test_watch_says_over_ssh_how_to_reach_the_viewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50022 192.0.2.2 22")
+    monkeypatch.delenv("TERM_PROGRAM", raising=False)
+    said = watched(str(tmp_path), "127.0.0.1", "0").stderr
+    assert re.search(r"On your own machine, first run: ssh -L (\d+):localhost:\1 ", said)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from torchgraph_explorer.browser import browse
+from torchgraph_explorer.browser import browse, over_ssh
 from torchgraph_explorer.cli.options import add_address, add_rules, given, number, own_rules
 from torchgraph_explorer.cli.printing import shown
 from torchgraph_explorer.errors import NotFoundError
@@ -59,6 +59,8 @@ def _serve(options: argparse.Namespace) -> None:
     print(shown(f"Showing {options.logdir} at {server.url}"))
     if server.is_exposed:
         print("Other machines can reach this. Everyone who has the address above, with its token, can see the runs.")
+    elif tunnel := over_ssh(server.port):
+        print(tunnel)
     print("Press Ctrl-C to end.", flush=True)
     if not options.no_browser and sys.stdout.isatty():
         browse(server.url)

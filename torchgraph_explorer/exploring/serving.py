@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchgraph_explorer.browser import browse
+from torchgraph_explorer.browser import browse, over_ssh
 from torchgraph_explorer.console import info
 from torchgraph_explorer.errors import NotFoundError
 from torchgraph_explorer.exploring.desk import Desk
@@ -59,6 +59,8 @@ class Page:
     def show(self, *, with_browser: bool = True) -> None:
         """Say where the page is, and open a browser if there is a terminal."""
         info(f"Explore the gradient flow at {self.url}")
+        if not self._server.is_exposed and (tunnel := over_ssh(self._server.port)):
+            info(tunnel)
         if with_browser and sys.stdout.isatty():
             browse(self.url)
 
