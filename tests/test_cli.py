@@ -40,7 +40,10 @@ def run(*arguments: str, modules: tuple[str, ...] = COMMAND_LINE) -> subprocess.
     [
         ([], ["demo", "serve", "info", "export", "--version"]),
         (["demo"], ["--logdir", "--steps", "--no-serve", "--port", "--no-browser", "default: 600"]),
-        (["serve"], ["LOGDIR", "--host", "--port", "--no-browser", "default: 127.0.0.1", "access token"]),
+        (
+            ["serve"],
+            ["LOGDIR", "--host", "--port", "--no-browser", "default: 127.0.0.1", "access token", "default: runs"],
+        ),
         (["info"], ["RUN", "--json"]),
         (["export"], ["RUN", "--output", "--steps", "--series", "--model", "default: 100", "2 MB"]),
     ],

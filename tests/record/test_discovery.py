@@ -133,9 +133,9 @@ def test_a_logdir_with_one_run_is_opened_as_that_run(tmp_path: Path) -> None:
     assert (run.name, run.path, run.models) == ("deep/run", str(tmp_path / "deep" / "run"), ("net",))
 
 
-def test_a_logdir_with_several_runs_asks_which(logdir: Path) -> None:
+def test_a_logdir_with_several_runs_asks_which_and_names_the_latest_first(logdir: Path) -> None:
     with pytest.raises(
-        NotFoundError, match=r"holds 2 runs: first, sweep/lr=0.1. Name one of them, such as .*lr=0\.1\."
+        NotFoundError, match=r"holds 2 runs: sweep/lr=0.1, first. Name one of them, such as .*lr=0\.1\."
     ):
         open_run(logdir)
 

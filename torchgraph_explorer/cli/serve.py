@@ -18,7 +18,12 @@ def add_command(commands: Any) -> None:
     description = "Show the runs in a folder, even while a training is writing there."
     parser = commands.add_parser("serve", help=description, description=description)
     parser.add_argument(
-        "logdir", type=given, metavar="LOGDIR", help="folder of runs, folder of one run, or URL that fsspec can read"
+        "logdir",
+        type=given,
+        nargs="?",
+        default="runs",
+        metavar="LOGDIR",
+        help="folder of runs, folder of one run, or URL that fsspec can read (default: %(default)s)",
     )
     add_rules(parser)
     parser.add_argument(

@@ -135,9 +135,11 @@ def find_run(path: str | os.PathLike[str]) -> RunFolder:
     if not runs:
         raise _no_run(place)
     if len(runs) > 1:
+        if not is_url(place):  # when they began stands in their files, and a store is slow to read
+            runs = [run.name for run in runs_below(place)]
         raise NotFoundError(
             f"{place} holds {len(runs)} runs: {', '.join(runs[:_NAMED])}{', …' if len(runs) > _NAMED else ''}. "
-            f"Name one of them, such as {_join(place, runs[-1])}."
+            f"Name one of them, such as {_join(place, runs[-1 if is_url(place) else 0])}."
         )
     only = _join(place, runs[0])
     return RunFolder(_folder(only), runs[0], only)
