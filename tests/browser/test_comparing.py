@@ -302,3 +302,11 @@ def test_panels_beside_which_nothing_is_pinned_are_whole_and_have_their_titles(
         box = panel.bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= size[0]
+
+
+def test_some_of_the_series_that_differ_most_are_in_sight_on_a_laptop(viewer: Viewer, sweep: str) -> None:
+    viewer.page.set_viewport_size({"width": 1366, "height": 620})
+    compare(viewer, sweep, "base", "sparse")
+    ranked = column(viewer).locator(".runs-ranked li")
+    for place in range(2):
+        expect(ranked.nth(place)).to_be_in_viewport(ratio=1)

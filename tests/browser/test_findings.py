@@ -457,6 +457,16 @@ def test_a_place_without_room_for_the_list_has_a_button_to_it(viewer: Viewer, br
     expect(card(viewer, "Input not normalised")).to_be_in_viewport()
 
 
+def test_two_findings_are_in_sight_where_the_page_is_magnified_twice(viewer: Viewer, broken: str) -> None:
+    findings = [made_up(number, kind=f"rule-{number}", module=f"body.{number}") for number in range(4)]
+    tell(viewer.page, lambda: {"findings": findings})
+    viewer.page.set_viewport_size({"width": 720, "height": 450})
+    viewer.open(broken)
+    viewer.page.get_by_role("button", name="4 findings").click()
+    for number in range(2):
+        expect(row(viewer, f"Rule {number}")).to_be_in_viewport(ratio=1)
+
+
 def test_an_exported_page_shows_the_same(offline: Viewer, tmp_path: Path, broken: str, logdir: Path) -> None:
     path = tmp_path / "page.html"
     export_page(open_run(logdir / broken), path, steps=12)
