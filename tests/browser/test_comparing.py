@@ -310,3 +310,16 @@ def test_some_of_the_series_that_differ_most_are_in_sight_on_a_laptop(viewer: Vi
     ranked = column(viewer).locator(".runs-ranked li")
     for place in range(2):
         expect(ranked.nth(place)).to_be_in_viewport(ratio=1)
+
+
+def test_a_series_that_differs_is_in_sight_in_the_panel_that_a_click_opens(viewer: Viewer, sweep: str) -> None:
+    viewer.page.set_viewport_size({"width": 1440, "height": 700})
+    compare(viewer, sweep, "base", "sparse")
+    viewer.page.get_by_role("button", name="Go there").click()
+    weight = viewer.page.locator("[data-pin] .tensor.is-sought")
+    expect(weight.get_by_role("heading")).to_contain_text("weight")
+    expect(weight.get_by_role("heading")).to_be_in_viewport(ratio=1)
+    ranked = column(viewer).locator(".runs-ranked li").filter(has_text="bias").first
+    ranked.get_by_role("button").click()
+    expect(weight.get_by_role("heading")).to_contain_text("bias")
+    expect(weight.get_by_role("heading")).to_be_in_viewport(ratio=1)

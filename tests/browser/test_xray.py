@@ -323,8 +323,12 @@ def test_what_moved_first_is_one_click_from_a_finding(shown: Viewer) -> None:
     expect(shown.panels).to_contain_text("By chance alone, the highest score among")
     unusual = shown.page.get_by_role("list", name=re.compile("^What is unusual during")).get_by_role("listitem")
     expect(unusual.first).to_contain_text("NaN or infinite at 100 % of its steps, 0 % of others")
+    others = shown.page.get_by_role("list", name=re.compile("^Findings during"))
+    expect(others.filter(has_text="NaN or infinity, ")).to_have_count(0)
+    expect(others.filter(has_text="is there at 0 %")).to_have_count(0)
     unusual.first.get_by_role("button").first.click()
     expect(shown.readout).to_contain_text("step 20")
+    expect(shown.page.locator("[data-pin] .tensor.is-sought")).to_be_in_viewport()
 
 
 def test_the_steps_at_which_a_series_passes_a_limit_are_compared_with_the_others(

@@ -33,7 +33,7 @@ function ofAll({compared, recorded}: ComparisonAnswer['steps']): string {
 }
 
 function goTo(found: Divergence): void {
-  goToSeries(found, found.step);
+  goToSeries({...found, role: found.series.role}, found.step);
 }
 
 function textOf({alignment, first_divergence: first, first_beyond_rounding: beyond, steps}: ComparisonAnswer): string {

@@ -7,6 +7,7 @@ import {isAbort, mayPass, messageOf, RETRY_MS} from '../../api/errors';
 import type {ComparisonAnswer, ComparedSeries} from '../../api/types';
 import {callKey} from '../../graph/keys';
 import type {NodeKey} from '../../graph/keys';
+import {seek} from '../panels/sought';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
 import {against, renames} from './state';
@@ -88,10 +89,11 @@ async function ask(abort: AbortSignal): Promise<boolean> {
 }
 
 /** Shows the node of a series at a step, and its panel. */
-export function goToSeries({module, call}: Pick<ComparedSeries, 'module' | 'call'>, step: number | null): void {
+export function goToSeries(series: Pick<ComparedSeries, 'module' | 'call' | 'role' | 'path'>, step: number | null): void {
   if (step !== null) choices.step.value = step;
-  const key = keyOfModule(module, call);
+  const key = keyOfModule(series.module, series.call);
   if (key === null) return;
+  seek(series);
   choices.pinInPassing(key);
   choices.find(key);
 }

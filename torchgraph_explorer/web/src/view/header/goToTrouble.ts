@@ -3,7 +3,9 @@
 import type {FirstNonFinite} from '../../api/types';
 import {goToPlace} from '../goToPlace';
 import {keysOf} from '../pane/marks';
+import {seek} from '../panels/sought';
 
 export function goToTrouble({step, tensor}: FirstNonFinite): void {
+  if (tensor !== null) seek(tensor);
   goToPlace(step, keysOf(tensor));
 }

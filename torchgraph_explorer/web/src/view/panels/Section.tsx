@@ -1,8 +1,8 @@
 /** The tensors of one role, each with its value and its gradient. */
 
-import {useSignal} from '@preact/signals';
+import {useSignal, useSignalEffect} from '@preact/signals';
 import type {JSX} from 'preact';
-import {useId} from 'preact/hooks';
+import {useId, useRef} from 'preact/hooks';
 
 import {page} from '../../api/client';
 import type {SeriesInfo, TensorInfo} from '../../api/types';
@@ -18,6 +18,7 @@ import {ValuesLink} from '../tensors/ValuesLink';
 import {CallsChart} from './CallsChart';
 import {Chart, chartName, TITLES} from './Chart';
 import {missingGradient} from './missingGradient';
+import {isNewlySought, isSought} from './sought';
 import type {Subject} from './subject';
 
 export interface SectionProps {
@@ -68,8 +69,12 @@ function Tensor({tensor, subject, model, setting, onCall = null}: TensorProps): 
     ) : (
       <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
     );
+  const ref = useRef<HTMLElement>(null);
+  useSignalEffect(() => {
+    if (isNewlySought(series)) requestAnimationFrame(() => ref.current?.scrollIntoView({block: 'nearest', inline: 'nearest'}));
+  });
   return (
-    <article class="tensor">
+    <article ref={ref} class={`tensor${isSought(series) ? ' is-sought' : ''}`}>
       <h4>
         <span class="tensor-path">{seriesName(graph, series)}</span>
         {info && graph && (

@@ -15,6 +15,7 @@ import {found} from '../findings/found';
 import {goToFinding} from '../findings/goToFinding';
 import {goToPlace} from '../goToPlace';
 import {keysOf} from '../pane/marks';
+import {seek} from '../panels/sought';
 import {curveName} from '../state/axis';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -161,9 +162,10 @@ function Where({of, name}: {of: RelatedTo; name: string}): JSX.Element {
 }
 
 /** What is unusual while a finding lasts, or where a limit is passed. */
-function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting}): JSX.Element {
+function Lasted({model, lasting: {name, steps, finding}}: {model: Model; lasting: Lasting}): JSX.Element {
   const {answer, problem} = useAnswerOn<CoOccurrences>(model, steps, (abort) => answers.cooccurring(model.name, steps, abort));
   const first = 'of' in steps ? (shown.step.value ?? 0) : steps[0];
+  const others = answer?.findings.filter((one) => one.share > 0 && !(findingKey(one) === finding && one.step === first)) ?? [];
   return (
     <>
       <div class="xray-changes-head">
@@ -177,9 +179,9 @@ function Lasted({model, lasting: {name, steps}}: {model: Model; lasting: Lasting
         {problem !== null && <p role="status">{problem}</p>}
         {answer === null && problem === null && <p class="dim">Comparing …</p>}
       </div>
-      {answer !== null && answer.findings.length > 0 && (
+      {others.length > 0 && (
         <ol aria-label={`Findings during ${name}`}>
-          {answer.findings.map((one) => (
+          {others.map((one) => (
             <Rate key={`${one.kind} ${one.module} ${one.call} ${one.path} ${one.step}`} rate={one} />
           ))}
         </ol>
@@ -255,6 +257,7 @@ function Item({named, step, isPale, value, facts, children}: ItemProps): JSX.Ele
 function goToNamed({series, scalar}: Named, step: number): void {
   if (series) {
     keepXray();
+    seek(series);
     return goToPlace(step, keysOf(series));
   }
   batch(() => ((choices.curve.value = scalar ?? null), (choices.step.value = step)));

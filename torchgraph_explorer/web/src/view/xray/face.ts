@@ -4,7 +4,7 @@ import {batch, effect, signal} from '@preact/signals';
 import type {Signal} from '@preact/signals';
 import type {Finding} from '../../api/types';
 import type {AskedSteps, RelatedTo} from '../../api/xray';
-import {placeText, titleOf} from '../../findings/names';
+import {findingKey, placeText, titleOf} from '../../findings/names';
 import {reveal} from '../layout/sides';
 import * as choices from '../state/choices';
 import * as shown from '../state/shown';
@@ -13,6 +13,8 @@ import * as shown from '../state/shown';
 export interface Lasting {
   name: string;
   steps: AskedSteps;
+  /** The key of the finding, if it is one. */
+  finding?: string;
 }
 
 export type Target = RelatedTo | Lasting;
@@ -37,7 +39,7 @@ export function showRelated(finding: Finding): void {
   const {kind, step, last_step} = finding;
   batch(() => {
     const where = placeText(finding, shown.data.value?.session?.class_name ?? '');
-    target.value = {name: `${titleOf(kind)}, ${where}`, steps: [step, last_step]};
+    target.value = {name: `${titleOf(kind)}, ${where}`, steps: [step, last_step], finding: findingKey(finding)};
     choices.xrayFace.value = 'changes';
     choices.xray.value = true;
     choices.view.value = 'graph';
