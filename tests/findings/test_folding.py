@@ -18,6 +18,7 @@ from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.places import Places
 from torchgraph_explorer.findings.report import as_lines, as_roots
+from torchgraph_explorer.findings.report import place as words_of_place
 from torchgraph_explorer.run import open_run
 
 LAYERS = ("fc1", "fc2", "fc3")
@@ -240,3 +241,23 @@ def test_a_few_large_updates_are_told_if_something_grows_after_them(
         assert told == [("update-too-large", []), (growth, ["update-too-large"])]
         assert found[0].severity == "warning"
         assert found[0].text.endswith(f"`{growth}` follows, from step {grows_at} on.")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        pytest.param(("fc1", 0, "output"), "fc1 output", id="the first call"),
+        pytest.param(("fc1", 1, "output"), "fc1 (call 2) output", id="the second, as the viewer counts"),
+        pytest.param(("fc1", None, "weight"), "fc1 weight", id="a parameter"),
+        pytest.param(("", 2, None), "the model (call 3)", id="the model"),
+        pytest.param((None, None, None), "the whole run", id="nowhere"),
+    ],
+)
+def test_a_place_is_written_as_the_viewer_writes_it(
+    found: tuple[str | None, int | None, str | None], words: str
+) -> None:
+    module, call, path = found
+    assert (
+        words_of_place(Finding(kind="kind", module=module, call=call, path=path, step=0, severity="warning", text=""))
+        == words
+    )

@@ -134,7 +134,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 def series_name(series: Series) -> str:
     """A series in words."""
-    call = f" call {series.call}" if series.call else ""
+    call = f" (call {series.call + 1})" if series.call else ""
     return f"{series.module or 'the model'}{call} {series.path} {series.kind}"
 
 

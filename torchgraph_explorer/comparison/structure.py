@@ -63,7 +63,7 @@ def structure(a: ModelRecord, b: ModelRecord, series: MatchedSeries, *, modules:
     for (name, call), output in calls_a.items():
         other = calls_b.get((both.get(name, ""), call)) if name in both else None
         if other is not None and other != output:
-            changed.append(Changed(f"{_named(name)} call {call}: output", output, other))
+            changed.append(Changed(f"{_named(name)}{f' (call {call + 1})' if call else ''}: output", output, other))
     taken = set(both.values())
     return Structure(
         _outermost(name for name in modules_a if graph_b and name not in both),

@@ -187,7 +187,7 @@ def place(one: Finding) -> str:
     """Where it is, in words."""
     if one.module is None:
         return "the whole run"
-    call = f" call {one.call}" if one.call else ""
+    call = f" (call {one.call + 1})" if one.call else ""  # counted from 1, as in the viewer
     path = f" {one.path}" if one.path else ""
     return f"{one.module or 'the model'}{call}{path}"
 

@@ -37,4 +37,4 @@ class NonfiniteSteps:
             return None
         module, call, role, path, kind = keys[int(np.argmax(flags))]
         place = f"module {module!r}" if module else "the model"
-        return f"NaN or infinity in {kind} of {role} {path!r} of {place}{f', call {call}' if call else ''}"
+        return f"NaN or infinity in {kind} of {role} {path!r} of {place}{f' (call {call + 1})' if call else ''}"
