@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from torchgraph_explorer.findings.calls import once_a_module
 from torchgraph_explorer.findings.causes import in_order
 from torchgraph_explorer.findings.engine import find
 from torchgraph_explorer.findings.places import Places
-from torchgraph_explorer.findings.report import as_lines, as_roots
+from torchgraph_explorer.findings.report import as_lines, as_roots, as_text
 from torchgraph_explorer.findings.report import place as words_of_place
 from torchgraph_explorer.run import open_run
 
@@ -261,3 +262,16 @@ def test_a_place_is_written_as_the_viewer_writes_it(
         words_of_place(Finding(kind="kind", module=module, call=call, path=path, step=0, severity="warning", text=""))
         == words
     )
+
+
+def test_root_causes_are_set_apart_in_a_terminal() -> None:
+    cause = at("nan", "fc1", 0)
+    follows = replace(at("dead-units", "fc2", 1), causes=(cause,))
+    text = as_text({"net": (cause, follows, at("collapse", "fc3", 0))})
+    assert [line.split(" at")[0].strip() for line in text.splitlines() if " at " in line or not line] == [
+        "warning  nan",
+        "warning  dead-units",
+        "",
+        "warning  collapse",
+        "",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -462,6 +463,14 @@ def test_nan_in_weights_says_first_which_steps_to_record(every: int, since: int,
     [one] = recorded(tmp_path, perceptron(), steps(nan, count=4), every=every).findings()
     assert (one.kind, one.step) == ("nan", since * every)
     assert one.advice.startswith(advice)
+
+
+def test_numbers_of_thousands_are_written_out(tmp_path: Path) -> None:
+    grown = put("fc2", "output", "output", "value", value=lambda step: NORMAL * (1 if step < 4 else 20_000))
+    told = [
+        one for one in recorded(tmp_path, perceptron(), steps(grown)).findings() if one.kind == "exploding-activation"
+    ]
+    assert [re.findall(r"square of ([^ ]+), ([^ ]+) times", one.text) for one in told] == [[("18,300", "20,000")]]
 
 
 def test_large_weights_are_told_despite_normalisation(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def as_text(found: Found, without_steps: Collection[str] = ()) -> str:
             one = equal[0]
             indent = "    " if one.causes else "  "
             lines += [
+                *([] if one.causes or lines[-1] == f"model {name}" else [""]),  # between root causes
                 f"{indent}{one.severity:<8} {one.kind} at {places(equal)}, {when(one)}",
                 f"{indent}  {one.text}",
                 *([f"{indent}  The same holds for {_others(equal)}."] if equal[1:] else []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
@@ -98,10 +99,19 @@ def finding(
         step=int(evidence.steps[seen[0]]),
         last_step=int(evidence.steps[seen[-1]]),
         evidence={name: float(value) for name, value in numbers.items()},
-        text=text[:1].upper() + text[1:],
+        text=_without_exponents(text[:1].upper() + text[1:]),
         advice=advice,
         band=band,
     )
+
+
+_EXPONENT = re.compile(r"\b\d(?:\.\d+)?e\+0[3-5]\b")
+"""A number of thousands as `:.3g` writes it."""
+
+
+def _without_exponents(text: str) -> str:
+    """A text in which numbers below a million are written out: `1.65e+04` as `16,500`."""
+    return _EXPONENT.sub(lambda found: f"{float(found[0]):,.0f}", text)
 
 
 def named(module: str) -> str:
