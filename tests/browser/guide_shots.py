@@ -92,8 +92,8 @@ def tensors(name: str, **choices: Any) -> dict[str, Any]:
 
 
 BUG = (
-    Shot("bug-losses", "faulty", {"scalars": 1, "xray": 0, "hide": "modules"}, size=(820, 430)),
-    Shot("bug-network", "faulty", {"view": "network"}, size=(1040, 440)),
+    Shot("bug-losses", "faulty", {"scalars": 1, "xray": 0, "hide": "modules"}, size=(820, 460)),
+    Shot("bug-network", "faulty", {"view": "network"}, size=(1040, 540)),
     Shot(
         "bug-probabilities",
         "faulty",
@@ -130,7 +130,7 @@ BUG = (
         ),
         size=(1040, 460),
     ),
-    Shot("bug-mended", "mended", {"scalars": 1, "xray": 0, "hide": "modules"}, size=(820, 430)),
+    Shot("bug-mended", "mended", {"scalars": 1, "xray": 0, "hide": "modules"}, size=(820, 460)),
     Shot(
         "bug-closest",
         "mended",
