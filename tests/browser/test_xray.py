@@ -91,6 +91,22 @@ def test_where_nothing_is_finite_the_legend_is_in_sight_in_a_small_window(own_vi
     expect(legend).to_be_in_viewport(ratio=1)
 
 
+def test_what_is_not_finite_is_hatched_for_who_cannot_tell_red(own_viewer: Viewer, own_logdir: Path) -> None:
+    model = nn.Linear(4, 2)
+    with watching(model, own_logdir, "nan"):
+        train(model, [(torch.full((8, 4), torch.nan),)] * 2, mean_square)
+    own_viewer.open("nan")
+    canvas = picture(own_viewer).locator("canvas")
+    expect_soon(lambda: check_share_of_lines(canvas))
+
+
+def check_share_of_lines(canvas: Locator) -> None:
+    """Lines of another colour cross what is red."""
+    data = "(it) => [...it.getContext('2d').getImageData(0, it.height >> 1, it.width, 1).data]"
+    row = canvas.evaluate(data)[2::4]
+    assert 0.1 < np.mean(np.array(row) != np.min(row)) < 0.5
+
+
 def test_the_legend_and_the_zoom_are_in_sight_in_a_very_small_window(viewer: Viewer, scalars: str) -> None:
     viewer.page.set_viewport_size({"width": 400, "height": 300})
     viewer.open(scalars)

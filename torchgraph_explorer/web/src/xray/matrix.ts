@@ -1,5 +1,6 @@
 /** Codes of the rows on show, and which columns each pixel holds. Pure; it is drawn again with every frame of a zoom. */
 
+import {isBad} from './codes';
 import type {XrayRow} from './tree';
 
 /** The x-ray of a stretch of steps, of one statistic. */
@@ -92,6 +93,27 @@ export function paint(
       into[out + pixel] = colours[code]!;
     }
   }
+}
+
+/** Neighbouring cells of a row that are not finite, from the column `first` to `last`. */
+export interface BadRun {
+  row: number;
+  first: number;
+  last: number;
+}
+
+/** Where cells of a matrix are not finite: at most so many places. */
+export function badRuns(codes: Uint16Array, columns: number, most: number): BadRun[] {
+  const found: BadRun[] = [];
+  for (let cell = 0; cell < codes.length; cell++) {
+    if (!isBad(codes[cell]!)) continue;
+    const [row, column] = [Math.floor(cell / columns), cell % columns];
+    const before = found.at(-1);
+    if (before?.row === row && before.last === column - 1) before.last = column;
+    else if (found.length === most) break;
+    else found.push({row, first: column, last: column});
+  }
+  return found;
 }
 
 /** The column that holds a step; -1 beside all. */

@@ -1,7 +1,7 @@
 import {describe, expect, test} from 'vitest';
 import {BAD, isBad, numberOf} from '../../src/xray/codes';
 import {codeOf} from './codes';
-import {columnAt, columnsOfPixels, edgesOf, folded, paint, shifted, squeezed, wholeOf, zoomed} from '../../src/xray/matrix';
+import {badRuns, columnAt, columnsOfPixels, edgesOf, folded, paint, shifted, squeezed, wholeOf, zoomed} from '../../src/xray/matrix';
 import {colourTable, xrayScale} from '../../src/xray/scale';
 import {labelPlaces, rowOf, treeOf, visibleRows} from '../../src/xray/tree';
 
@@ -145,4 +145,19 @@ describe('the scale', () => {
     const scale = xrayScale(Uint16Array.from(codes), isShare);
     expect(scale && [scale.low, scale.high, scale.isLog]).toEqual(expected);
   });
+});
+
+describe('the places of cells that are not finite', () => {
+  const [bad, fine] = [BAD | 7, 7];
+  const codes = Uint16Array.of(bad, bad, fine, bad, bad, fine, 0, bad);
+
+  test('are the runs of each row, which do not go on in the next one', () =>
+    expect(badRuns(codes, 4, 9)).toEqual([
+      {row: 0, first: 0, last: 1},
+      {row: 0, first: 3, last: 3},
+      {row: 1, first: 0, last: 0},
+      {row: 1, first: 3, last: 3},
+    ]));
+
+  test('are at most so many, the last of which is whole', () => expect(badRuns(codes, 8, 1)).toEqual([{row: 0, first: 0, last: 1}]));
 });

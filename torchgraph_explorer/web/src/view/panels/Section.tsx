@@ -1,6 +1,6 @@
 /** The tensors of one role, each with its value and its gradient. */
 
-import {useSignal, useSignalEffect} from '@preact/signals';
+import {useSignal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useId, useRef} from 'preact/hooks';
 
@@ -9,6 +9,7 @@ import type {SeriesInfo, TensorInfo} from '../../api/types';
 import {tensorLine} from '../../graph/facts';
 import {seriesName} from '../../graph/labels';
 import {lettersOf, variedText} from '../../graph/shapes';
+import {useReaction} from '../../charts/derived';
 import type {Setting} from '../../charts/setting';
 import type {Model} from '../../model/model';
 import type {TensorSeries} from '../../model/series';
@@ -70,9 +71,9 @@ function Tensor({tensor, subject, model, setting, onCall = null}: TensorProps): 
       <Chart key={JSON.stringify([model.name, one.series])} model={model} setting={setting} series={one} subject={name} />
     );
   const ref = useRef<HTMLElement>(null);
-  useSignalEffect(() => {
+  useReaction(() => {
     if (isNewlySought(series)) requestAnimationFrame(() => ref.current?.scrollIntoView({block: 'nearest', inline: 'nearest'}));
-  });
+  }, [series]);
   return (
     <article ref={ref} class={`tensor${isSought(series) ? ' is-sought' : ''}`}>
       <h4>

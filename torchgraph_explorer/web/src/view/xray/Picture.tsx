@@ -6,9 +6,9 @@ import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {useDerived, useReaction} from '../../charts/derived';
 import {formatNumber} from '../../numberText';
-import {BAD, isBad, numberOf} from '../../xray/codes';
-import {columnAt, columnsOfPixels, paint, shifted, squeezed, zoomed} from '../../xray/matrix';
-import type {Domain} from '../../xray/matrix';
+import {isBad, numberOf} from '../../xray/codes';
+import {badRuns, columnAt, columnsOfPixels, paint, shifted, squeezed, zoomed} from '../../xray/matrix';
+import type {BadRun, Domain} from '../../xray/matrix';
 import type {XrayRow} from '../../xray/tree';
 import {tip} from '../panels/setting';
 import * as choices from '../state/choices';
@@ -129,7 +129,7 @@ interface Squeezed {
   matrix: Uint16Array;
   rows: number;
   /** Where cells are not finite in it, the first ones. */
-  bad: number[];
+  bad: BadRun[];
 }
 
 let squeezedFor: {matrix: Uint16Array; most: number; found: Squeezed} | null = null;
@@ -139,33 +139,48 @@ function squeezedMatrix(most: number): Squeezed {
   const now = matrix.peek();
   if (squeezedFor?.matrix !== now || squeezedFor.most !== most) {
     const few = squeezed(now, edges.peek().length - 1, most);
-    squeezedFor = {matrix: now, most, found: {...few, bad: badIn(few.matrix)}};
+    squeezedFor = {matrix: now, most, found: {...few, bad: badRuns(few.matrix, edges.peek().length - 1, MOST_ENLARGED)}};
   }
   return squeezedFor.found;
-}
-
-function badIn(codes: Uint16Array): number[] {
-  const found: number[] = [];
-  for (let cell = 0; cell < codes.length && found.length < MOST_ENLARGED; cell++) if (codes[cell]! >= BAD) found.push(cell);
-  return found;
 }
 
 const LEAST_BAD_PX = 3;
 const MOST_ENLARGED = 4000;
 
-/** Cells that are not finite are at least some pixels large, so that a single one is seen. */
+/** Cells that are not finite are at least some pixels large, so that a single one is seen; and hatched, for who cannot tell red. */
 function enlargeBad(context: CanvasRenderingContext2D, {rows: count, bad}: Squeezed, {across, down, ratio}: Room): void {
   if (bad.length === 0) return;
   const [{from, to}, at] = [inSight.peek(), edges.peek()];
-  const [columns, rowHeight, least] = [at.length - 1, down / count, LEAST_BAD_PX * ratio];
+  const [rowHeight, least] = [down / count, LEAST_BAD_PX * ratio];
   const xOf = (step: number): number => ((step - from) / (to - from)) * across;
-  context.fillStyle = getComputedStyle(context.canvas).getPropertyValue('--bad');
-  for (const cell of bad) {
-    const [row, column] = [Math.floor(cell / columns), cell % columns];
-    const [left, right] = [xOf(at[column]!), xOf(at[column + 1]!)];
+  const style = getComputedStyle(context.canvas);
+  const [red, lines] = [style.getPropertyValue('--bad'), hatch(context, style.getPropertyValue('--surface'), ratio)];
+  for (const {row, first, last} of bad) {
+    const [left, right] = [xOf(at[first]!), xOf(at[last + 1]!)];
     const [width, height] = [Math.max(right - left, least), Math.max(rowHeight, least)];
-    context.fillRect((left + right - width) / 2, (row + 0.5) * rowHeight - height / 2, width, height);
+    const place = [(left + right - width) / 2, (row + 0.5) * rowHeight - height / 2, width, height] as const;
+    context.fillStyle = red;
+    context.fillRect(...place);
+    if (lines === null || width < HATCH_PX * ratio) continue;
+    context.fillStyle = lines;
+    context.fillRect(...place);
   }
+}
+
+const HATCH_PX = 8;
+
+/** Slanted lines, which go on from one cell to the next. */
+function hatch(context: CanvasRenderingContext2D, colour: string, ratio: number): CanvasPattern | null {
+  const size = HATCH_PX * ratio;
+  const tile = Object.assign(document.createElement('canvas'), {width: size, height: size});
+  const lines = tile.getContext('2d')!;
+  Object.assign(lines, {strokeStyle: colour, lineWidth: ratio, globalAlpha: 0.6});
+  for (const shift of [-size, 0, size]) {
+    lines.moveTo(shift, size);
+    lines.lineTo(shift + size, 0);
+  }
+  lines.stroke();
+  return context.createPattern(tile, 'repeat');
 }
 
 interface Room {
