@@ -146,6 +146,7 @@ def test_a_panel_shows_each_series_of_all_runs_on_one_axis_and_their_histograms_
     part.get_by_role("button", name="Go there").click()
     expect(viewer.readout).to_contain_text("step 0")
     expect(column(viewer).locator(".runs-ranked li").first).to_be_visible()
+    viewer.panel("trunk#0").locator(".panel-body").evaluate("(it) => it.scrollTo({top: 0})")  # it is at the weight
     viewer.slider.press("End")
     viewer.page.keyboard.press(",")
     viewer.select_mode("Line")
