@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import warnings
 import weakref
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -18,6 +20,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from tests.listening import Listening
 from tests.models import CASES, Digits, loss_of
 from torchgraph_explorer import open_run, watch
+from torchgraph_explorer.capture.path_gradients import is_stale
 
 STEPS = 20
 
@@ -238,6 +241,36 @@ def test_a_stale_view_that_is_given_to_a_module_is_used_no_sooner_than_unwatched
         return [one.grad for one in model.parameters() if one.grad is not None]
 
     assert_identical([*gradients(watched=True)], [*gradients(watched=False)])
+
+
+def test_views_that_a_module_keeps_are_not_used() -> None:
+    class Keeps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept: list[Tensor] = []
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                memory = torch.zeros_like(x)
+                forbidden = memory[0]  # torch raises at its next use, after the write to `memory`
+            memory.add_(x)
+            stale = x[0]
+            x.mul_(2)
+            self.kept = [stale, forbidden]
+            return x + memory
+
+    model = nn.Sequential(nn.Linear(8, 8), Keeps())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with (
+        warnings.catch_warnings(record=True) as told,
+        watch(model, backend=Listening(), log_freq=1, verbose=False),
+    ):
+        warnings.simplefilter("always")
+        for _ in range(3):
+            model(torch.randn(6, 8)).square().sum().backward()
+            optimizer.step()
+            assert is_stale(cast("Keeps", model[1]).kept[0])
+    assert [*map(str, told)] == []
 
 
 def wait_until(claim: object, seconds: float = 5.0) -> None:

@@ -72,9 +72,18 @@ class NoDispatch:
             self._functions.__exit__(None, None, None)
 
 
+def is_leaf(tensor: Tensor) -> bool:
+    """Its `is_leaf`, without using a view of what requires a gradient: False for such a view.
+
+    Asking torch uses the view. If its memory was written to since, that makes another node of autograd, or raises.
+    """
+    base = tensor._base if tensor._is_view() else None
+    return (base is None or not base.requires_grad) and tensor.is_leaf
+
+
 def gradient_of(parameter: Tensor) -> Tensor | None:
     """Its `.grad`. Torch warns of looking at that of one that was computed, as TorchOpt puts into modules."""
-    return parameter.grad if parameter.is_leaf or parameter.retains_grad else None
+    return parameter.grad if is_leaf(parameter) or parameter.retains_grad else None
 
 
 def is_hidden(tensor: Tensor) -> bool:

@@ -35,7 +35,8 @@ def gradients_of(parameters: Named) -> dict[int, Tensor]:
     return {
         key: gradient
         for key, (_, one) in parameters.items()
-        if (gradient := one.grad if one.is_leaf else gradient_of(one)) is not None  # mostly without a function
+        # mostly without a function of ours
+        if (gradient := one.grad if type(one) is nn.Parameter and one.is_leaf else gradient_of(one)) is not None
     }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchgraph_explorer.capture.facts.names import named_parameters
 from torchgraph_explorer.capture.facts.snapshot import Snapshot
 from torchgraph_explorer.capture.modules_by_name import ModulesByName, modules_by_name, parameters_within
-from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_readable
+from torchgraph_explorer.capture.no_dispatch import ORDINARY, is_leaf, is_readable
 
 MOST_ITEMS, DEEPEST = 64, 2
 """Most items of a list or dictionary that are looked at, and how many levels of lists within lists are."""
@@ -90,5 +90,5 @@ def _in_value(name: str, value: Any, *, depth: int) -> Iterator[_Held]:
 
 def _is_trained(tensor: Tensor) -> bool:
     is_known = type(tensor) in ORDINARY or isinstance(tensor, nn.Parameter)
-    is_trained = is_known and tensor.requires_grad and tensor.is_leaf and tensor.grad is not None
+    is_trained = is_known and tensor.requires_grad and is_leaf(tensor) and tensor.grad is not None
     return is_trained and tensor.layout is torch.strided and is_readable(tensor)
