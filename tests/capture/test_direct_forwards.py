@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -52,6 +53,28 @@ class OwnCall(nn.Module):
         return out
 
 
+class Cell(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.gate(x)
+        return out
+
+
+class Unrolled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.cell = nn.Linear(3, 3), Cell()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for _ in range(2):
+            x = self.cell.forward(x)
+        return x
+
+
 def warned(model: nn.Module) -> str:
     with (
         pytest.warns(TorchgraphWarning) as told,
@@ -74,3 +97,20 @@ def test_nobody_is_told_to_call_a_class_with_its_own_call_in_another_way() -> No
     assert "0.forward(), called in OwnCall.__call__" in message or "0.forward(), called in __call__" in message
     assert "as layer(x)" not in message
     assert message.endswith("Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen.")
+
+
+def test_a_forward_within_one_that_the_loop_calls_is_told() -> None:
+    model = Unrolled()
+    with (
+        pytest.warns(TorchgraphWarning, match=r"do not see cell\.forward\(\), called in (Unrolled\.)?forward, so"),
+        watch(model, log_freq=1, backend=Listening(), verbose=False),
+    ):
+        model.forward(torch.ones(2, 3)).sum().backward()
+
+
+def test_nothing_is_said_of_a_loop_that_calls_the_forward_of_the_model() -> None:
+    model = nn.Sequential(Cell(), nn.Linear(3, 3))
+    with warnings.catch_warnings(record=True) as told, watch(model, log_freq=1, backend=Listening(), verbose=False):
+        warnings.simplefilter("always")
+        model.forward(torch.ones(2, 3)).sum().backward()
+    assert [*map(str, told)] == []

@@ -57,16 +57,30 @@ class DirectForwards:
     def look_around(self, call: Any) -> None:
         """Look among the functions around `call`, the frame of torch's call of the first module of a pass.
 
-        Hooks have seen no call around it, where a class has a `__call__` of its own that calls `forward`. Of a loop
-        that calls `forward` itself nothing is said: it may do so where there is nothing else to see.
+        Hooks have seen no call around it, where a class has a `__call__` of its own that calls `forward`, or where
+        the loop calls `forward` itself. Of the latter nothing is said: it may do so where there is nothing else to
+        see. But a `forward` may call that of another module.
         """
         frame = call.f_back
+        forwards: dict[int, Any] = {}
         while frame is not None:
-            module = _self_of(frame) if frame.f_code.co_name == "__call__" else None
+            function = frame.f_code.co_name
+            module = _self_of(frame) if function in {"__call__", "forward"} else None
+            if id(module) in self._names and function == "forward":
+                forwards[id(module)] = frame  # the outermost of a module, since it may run its base class's
             # Torch's own classes that have one, as that of a compiled model, go on to call hooks.
-            if id(module) in self._names and not str(frame.f_globals.get("__name__")).startswith("torch."):
+            elif id(module) in self._names and not str(frame.f_globals.get("__name__")).startswith("torch."):
                 self._found.setdefault(self._names[id(module)] or type(module).__name__, _name_of(frame))
             frame = frame.f_back
+        self._note_within([*forwards.values()][::-1])
+
+    def _note_within(self, forwards: list[Any]) -> None:
+        """Note those that were called within `forwards`, frames of which the first one is what the loop called."""
+        for frame in forwards[1:]:
+            module = _self_of(frame)
+            caller = _caller_of(frame, module)
+            if caller.f_code not in TORCH_CALLS:
+                self._found.setdefault(self._names[id(module)] or type(module).__name__, _name_of(caller))
 
     def sentence(self) -> str | None:
         """What is not recorded for that reason, and what to do; None if nothing was found."""
@@ -81,7 +95,7 @@ class DirectForwards:
         )
 
 
-def _caller_of(frame: Any, module: nn.Module) -> Any:
+def _caller_of(frame: Any, module: object) -> Any:
     """The frame of the function that called the `forward` of `module`, not that of a decorator around this `forward`.
 
     Decorators of torch, such as `torch.autocast`, are told by their modules. Others, such as those of transformers, are
