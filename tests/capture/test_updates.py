@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -525,6 +525,27 @@ def test_an_optimizer_that_never_moves_the_model_is_not_waited_for_for_ever() ->
     watcher.close()
     assert [frame.step for frame in heard.frames] == [0, 1, 2, 3]
     del optimizer
+
+
+@pytest.mark.slow
+def test_a_search_within_the_first_step_of_an_optimizer_is_not_taken_for_no_update() -> None:
+    model, heard = network(), Listening()
+    optimizer = torch.optim.LBFGS(
+        model.parameters(), max_iter=MOST_WITHOUT_UPDATE + 10, tolerance_grad=0, tolerance_change=0
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    with (
+        pytest.warns(TorchgraphWarning, match=f"LBFGS has called the model in more than {MOST_WITHOUT_UPDATE} passes"),
+        watch(model, backend=heard, log_freq=1, verbose=False),
+    ):
+        optimizer.step(cast("Any", closure))
+    assert [frame.step for frame in heard.frames][:3] == [0, 1, 2]
 
 
 def test_passes_after_the_first_update_count_for_the_next_one() -> None:

@@ -15,6 +15,7 @@ from torchgraph_explorer.capture.current_step import CurrentStep
 from torchgraph_explorer.capture.entrances import Entrances
 from torchgraph_explorer.capture.observation import StepListener
 from torchgraph_explorer.capture.optimizer_turns import OptimizerTurns
+from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.skipped_updates import is_skipped
 from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
@@ -24,6 +25,11 @@ from torchgraph_explorer.schema import StepEnd
 NO_UPDATE = (
     f"No optimizer has updated the model's parameters in {MOST_WITHOUT_UPDATE} passes. Until one does, each forward "
     f"pass with its backward pass is a step. If something else updates them, call watcher.step_done() after it."
+)
+
+IN_CLOSURE = (
+    "{} has called the model in more than {} passes of one `step`. Until that returns, each forward pass with its "
+    "backward pass is a step."
 )
 
 EVAL_UPDATES = 2
@@ -219,7 +225,7 @@ class StepAdmission:
         """Admit a further pass before an update."""
         one = self._current.one
         if (one is None or one.have_gradients) and self._counter.stops_waiting():
-            self._listener.note(NO_UPDATE)
+            self._listener.note(self._why_passes_count())
             return self._admits_pass(model, compiled=compiled)
         if one is None:
             return False
@@ -232,6 +238,12 @@ class StepAdmission:
             return False
         one.continue_here()
         return True
+
+    def _why_passes_count(self) -> str:
+        """A sentence for a model that has had no update in so many passes, perhaps since the first one goes on."""
+        stepping = process_state.optimizer_steps.open_here()
+        own = [type(each).__name__ for each in stepping if self._counter.optimizers.has(each)]
+        return IN_CLOSURE.format(own[0], MOST_WITHOUT_UPDATE) if own else NO_UPDATE
 
     def _admits_pass(self, model: nn.Module, *, compiled: bool) -> bool:
         """Admit a pass where a step is a forward pass and its backward pass."""
