@@ -100,8 +100,9 @@ class Silence:
                 "trained, perhaps a copy of it. Pass the model that the training loop calls to watch()."
             )
         return (
-            "None of its modules was called in training mode with gradients enabled. Pass the model that the training "
-            "loop calls to watch(). Calls of classes with a __call__ of their own (as in GPyTorch) cannot be seen."
+            "None of its modules was called in this process in training mode with gradients enabled. Pass the model "
+            "that the training loop calls to watch(), in the process that trains it. Calls of classes with a __call__ "
+            "of their own (as in GPyTorch) cannot be seen."
         )
 
     def _only_evaluated(self) -> str:
