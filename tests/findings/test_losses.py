@@ -235,7 +235,9 @@ def test_a_network_may_saturate_once_its_loss_is_near_zero(values: Values, sever
     assert [one.severity for one in found if one.kind == "saturated-activation"] == [severity]
 
 
-@pytest.mark.parametrize(("optimizer", "expected"), [("SGD", ["update-too-large"]), ("LBFGS", [])], ids=str)
+@pytest.mark.parametrize(
+    ("optimizer", "expected"), [("SGD", ["update-too-large"]), ("LBFGS", []), ("MuonAdamW #2", [])], ids=str
+)
 def test_updates_may_be_large_where_the_optimizer_finds_out_how_far_to_go(
     optimizer: str, expected: list[str], tmp_path: Path
 ) -> None:

@@ -126,7 +126,7 @@ class Beside(nn.Module):
         return found
 
 
-@pytest.mark.parametrize("deviation", [0.0, 1e-10, 1e-5])
+@pytest.mark.parametrize("deviation", [0.0, 1e-10, 1e-5, 1e-3])
 def test_updates_of_weights_that_begin_near_zero_are_not_too_large(deviation: float, tmp_path: Path) -> None:
     blocks = (Beside(deviation) for _ in range(4))
     model = nn.Sequential(nn.Linear(FEATURES, 24), *blocks, nn.Linear(24, CLASSES))

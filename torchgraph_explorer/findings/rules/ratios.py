@@ -9,10 +9,16 @@ import numpy.typing as npt
 
 from torchgraph_explorer.findings.evidence import Evidence
 from torchgraph_explorer.findings.places import dimensions
+from torchgraph_explorer.schema import Series
 
 LEAST_GAIN = 0.001
 """Least scale of what the initial weights let through of their input. Less than this is as good as zero: some networks
 begin so on purpose, with 1e-10."""
+
+USUAL_GAIN = 0.3
+"""That scale of weights beside which updates may be too large, if their own is smaller: half of what torch's own
+initial weights have, which are uniform up to one over the root of the inputs. Weights that begin smaller have to grow.
+"""
 
 
 def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.NDArray[np.float64]:
@@ -24,8 +30,9 @@ def measured_ratios(evidence: Evidence, *, of_first_norm: bool = False) -> npt.N
 
     Args:
         evidence: What was recorded.
-        of_first_norm: Divide by the norm that a matrix had at first if it has less now. Any update is large beside one
-            that decays to nothing, or has a single element that changes its sign.
+        of_first_norm: Divide by the norm that a matrix had at first if it has less now, and by that of usual weights if
+            it is smaller than these. Any update is large beside one that decays to nothing, has a single element that
+            changes its sign, or begins small.
     """
     ratios = evidence.matrix("mean")[:, columns := measured_matrices(evidence)].astype(np.float64)
     if of_first_norm:
@@ -46,12 +53,13 @@ def measured_matrices(evidence: Evidence) -> list[int]:
 
 
 def _shares_left(evidence: Evidence, columns: list[int]) -> npt.NDArray[np.float64]:
-    """The norm of each parameter over that at first, and at most 1, `[steps, columns]`."""
+    """The norm of each parameter over that at first or of usual weights, and at most 1, `[steps, columns]`."""
     series = [evidence.series[column] for column in columns]
     values = [evidence.find(one.module, one.call, one.role, one.path) or 0 for one in series]
     norms = evidence.matrix("l2_norm")[:, values].astype(np.float64)
     first = [next(iter(lengths[np.isfinite(lengths)]), np.nan) for lengths in norms.T]
-    shares: npt.NDArray[np.float64] = np.fmin(norms / np.array(first), 1.0)
+    usual = [USUAL_GAIN * math.sqrt(_outputs(evidence, one)) for one in series]
+    shares: npt.NDArray[np.float64] = np.fmin(norms / np.fmax(first, usual), 1.0)
     return shares
 
 
@@ -67,7 +75,13 @@ def has_ratio(evidence: Evidence, column: int) -> bool:
         return False
     norms = evidence.column("l2_norm", value)
     known = norms[np.isfinite(norms)]
-    return len(known) > 0 and bool(known[0] > LEAST_GAIN * math.sqrt(info.shape[0] or 1))
+    return len(known) > 0 and bool(known[0] > LEAST_GAIN * math.sqrt(_outputs(evidence, series)))
+
+
+def _outputs(evidence: Evidence, series: Series) -> int:
+    """How many outputs the weights of a `series` have, or one vector for each, as an embedding."""
+    info = evidence.places.tensor(series)
+    return (info.shape[0] if info is not None and info.shape else 0) or 1
 
 
 def trained_matrices(evidence: Evidence) -> list[int]:

@@ -84,6 +84,10 @@ OF_CURVATURE = ("ngd", "adahessian")
 """Classes of optimizers, in small letters, that divide by an estimate of the curvature: GPyTorch's natural gradients,
 and AdaHessian. Their first updates may well replace the weights."""
 
+OF_LENGTH = "muon"
+"""Part of the names of optimizers, in small letters, whose updates have a length of their own, whatever the gradient's:
+they move all directions of a matrix alike. A tenth of the weights is no rare choice, and falls with the rate."""
+
 MOVES = 10.0
 """Least largest update of a matrix, over `SMALL_RATIO`, of a layer that learns beside others that do not."""
 
@@ -310,7 +314,8 @@ def update_too_large(evidence: Evidence) -> Iterator[Finding]:
         any(name.partition(" ")[0].lower() in OF_CURVATURE for name in names) or learns(evidence)
     )
     is_replaced = len(rows) > 0 and ratios[rows].max() > REPLACING_RATIO and not may_begin_large
-    is_lasting = _last(evidence, rows, large) and not is_early and not settles
+    is_chosen = any(OF_LENGTH in name.lower() for name in names)
+    is_lasting = _last(evidence, rows, large) and not is_early and not settles and not is_chosen
     follows = None
     if not is_replaced and not is_lasting:
         follows = _what_follows(evidence, rows, large)
