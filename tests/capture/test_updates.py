@@ -548,6 +548,20 @@ def test_a_search_within_the_first_step_of_an_optimizer_is_not_taken_for_no_upda
     assert [frame.step for frame in heard.frames][:3] == [0, 1, 2]
 
 
+def test_a_training_of_which_no_step_ever_ends_is_told() -> None:
+    model = network()
+    optimizer = sgd(copied := network())  # as of a worker, whose gradients go to shared parameters
+    watcher = watch(model, backend=Listening(), log_freq=1, verbose=False)
+    for _ in range(MOST_WITHOUT_UPDATE):
+        model.forward(torch.randn(4, 4)).square().sum().backward()
+        for own, shared in zip(model.parameters(), copied.parameters(), strict=True):
+            shared.grad = own.grad
+        optimizer.step()
+        model.load_state_dict(copied.state_dict())
+    with pytest.warns(TorchgraphWarning, match="whole training was taken for one step"):
+        watcher.close()
+
+
 def test_passes_after_the_first_update_count_for_the_next_one() -> None:
     model, heard = network(), Listening()
     with watch(model, backend=heard, log_freq=1, verbose=False) as watcher:

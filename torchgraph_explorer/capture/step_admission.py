@@ -18,7 +18,7 @@ from torchgraph_explorer.capture.optimizer_turns import OptimizerTurns
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.silence import Silence
 from torchgraph_explorer.capture.skipped_updates import is_skipped
-from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter
+from torchgraph_explorer.capture.step_counter import MOST_WITHOUT_UPDATE, StepCounter, StepsAre
 from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import StepEnd
 
@@ -30,6 +30,11 @@ NO_UPDATE = (
 IN_CLOSURE = (
     "{} has called the model in more than {} passes of one `step`. Until that returns, each forward pass with its "
     "backward pass is a step."
+)
+
+NEVER_ENDED = (
+    "The whole training was taken for one step: no optimizer has the model's parameters, and the loop calls modules "
+    "within the model, or model.forward(x). Call model(x), or watcher.step_done() after each update."
 )
 
 EVAL_UPDATES = 2
@@ -99,6 +104,14 @@ class StepAdmission:
     def wants_next(self) -> bool:
         """Whether the step that begins next is logged."""
         return self._selects(self._counter.upcoming) or self._adds(self._counter.upcoming)
+
+    def has_never_ended(self, model: nn.Module | None) -> bool:
+        """Whether the first step goes on after many calls and a backward pass, and no optimizer of `model` is there."""
+        one, counter = self._current.one, self._counter
+        if model is None or one is None or counter.steps_are is not StepsAre.UNKNOWN or counter.first is not None:
+            return False
+        is_long = one.forward.passes.count > MOST_WITHOUT_UPDATE and one.have_gradients
+        return is_long and not counter.optimizers.exist(model)
 
     def admits(self, model: nn.Module, *, compiled: bool = False, is_frozen: bool = False) -> bool:
         """Count a call of the model, which begins, and put on or remove hooks; returns whether it is logged.

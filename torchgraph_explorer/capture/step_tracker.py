@@ -37,7 +37,7 @@ from torchgraph_explorer.capture.phases import Phase
 from torchgraph_explorer.capture.process_state import process_state
 from torchgraph_explorer.capture.safe_hook import Hook
 from torchgraph_explorer.capture.silence import Silence
-from torchgraph_explorer.capture.step_admission import StepAdmission
+from torchgraph_explorer.capture.step_admission import NEVER_ENDED, StepAdmission
 from torchgraph_explorer.capture.step_counter import StepCounter, StepsAre
 from torchgraph_explorer.capture.step_parts import WatchedModules
 from torchgraph_explorer.capture.step_rows import StepRows
@@ -165,6 +165,8 @@ class StepTracker:
         """Hand over the current step and remove everything from the model. May be called again."""
         with self._lock:
             try:
+                if self._admission.has_never_ended(self._called()):
+                    self._listener.note(NEVER_ENDED)
                 self._current.end()
                 self._look_back_for_nan()
             finally:
