@@ -117,6 +117,7 @@ NOT_CALLED = {
     "capture.facts.directions.Directions._hook": "tests/findings/test_made_wrong.py: no case has enough samples",
     "capture.parameters.Parameters.settle": "tests/capture/test_updates_within.py: no case updates within forward",
     "capture.resumed_steps._replaces": "tests/capture/test_resumed_steps.py calls it: no case replaces an optimizer",
+    "capture.step_admission.StepAdmission._why_passes_count": "tests/capture/test_updates.py: no case waits in vain",
     "capture.silence.Silence.is_before_training": "called where a model is watched again before its first step",
     "training.watcher.Watcher.explore": ON_REQUEST,
     "capture.attach_targets.AttachTargets.__init__": ON_IMPORT,
