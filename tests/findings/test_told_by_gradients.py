@@ -68,19 +68,19 @@ def rewarded(outputs: Tensor, labels: Tensor) -> Tensor:
 def test_a_cross_entropy_with_the_wrong_sign_is_told_by_its_gradients(outputs: int, loss: Loss, tmp_path: Path) -> None:
     wrong = trained(tmp_path / "wrong", network(outputs), partial(of, CLASSES, loss), rate=0.005, logs=False)
     right = trained(tmp_path / "right", network(outputs), partial(of, CLASSES, negative(loss)), rate=0.005, logs=False)
-    assert (told(wrong), told(right)) == ({("loss-negated", "error", "")}, set())
+    assert (told(wrong), told(right)) == ({("loss-negated", "error", None)}, set())
 
 
 def test_a_likelihood_without_a_minus_is_told_behind_a_log_softmax(tmp_path: Path) -> None:
     model = network(5, nn.LogSoftmax(1))
     found = trained(tmp_path, model, partial(of, CLASSES, negative(F.nll_loss)), rate=0.005, logs=False)
-    assert told(found) == {("loss-negated", "error", "")}
+    assert told(found) == {("loss-negated", "error", None)}
 
 
 @pytest.mark.parametrize("loss", [F.cross_entropy, negative(F.cross_entropy)], ids=["loss", "objective"])
 def test_an_optimizer_that_maximises_is_told_for_a_loss_and_not_for_an_objective(loss: Loss, tmp_path: Path) -> None:
     found = trained(tmp_path, network(5), partial(of, CLASSES, loss), logs=False, maximize=True)
-    assert told(found) == ({("loss-negated", "error", "")} if loss is F.cross_entropy else set())
+    assert told(found) == ({("loss-negated", "error", None)} if loss is F.cross_entropy else set())
 
 
 @pytest.mark.parametrize(

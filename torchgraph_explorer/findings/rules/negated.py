@@ -51,7 +51,7 @@ def negated_by_gradient(evidence: Evidence) -> Finding | None:
         evidence,
         "loss-negated",
         "error",
-        at=outputs[0].series,
+        at=None,
         rows=rows,
         numbers={"steps": len(rows)},
         text="The gradient that comes back to the model's output is that of a cross entropy"

@@ -83,10 +83,9 @@ def _after_the_last(evidence: Evidence) -> Iterator[Finding]:
         text=f"{_words(seen.what)} was not finite at step {seen.step}, which was not recorded, and the training ended. "
         f"Step {last} was still finite.",
         advice="Look at what the loss computes: a logarithm or root of zero, a division by zero as in a mean over no "
-        "elements, or zero times infinity. Also lower the learning rate, or clip the gradient. Record each step "
-        "(`log_freq=1`) to see the module.",
+        "elements, or zero times infinity. Also lower the learning rate, or clip the gradient. " + record_each(last),
     )
-    yield with_origin(evidence, at_end, seen)
+    yield with_origin(evidence, at_end, seen, before=last)
 
 
 def _in_loss(evidence: Evidence) -> Iterator[Finding]:
