@@ -180,6 +180,25 @@ def test_an_activation_in_the_loop_before_a_loss_of_logits_is_told(
 
 
 @pytest.mark.parametrize(
+    ("outputs", "activation", "loss"),
+    [
+        pytest.param(2, of_softmax, two(F.cross_entropy), id="two classes"),
+        pytest.param(1, torch.sigmoid, binary(binary_entropy), id="sigmoid"),
+        pytest.param(3, torch.sigmoid, lambda z, y: F.cross_entropy(z, y % 3), id="sigmoid before classes"),
+    ],
+)
+def test_an_activation_is_told_of_sure_outputs_too(
+    outputs: int, activation: Callable[[Tensor], Tensor], loss: Loss, tmp_path: Path
+) -> None:
+    model = network(outputs)
+    with torch.no_grad():
+        for weight in model[2].parameters():
+            weight.mul_(20)
+    kinds = {one.kind for one in trained(tmp_path, model, partial(of, CLASSES, behind(activation, loss)))}
+    assert kinds & {"softmax-before-loss", "activation-before-loss"}
+
+
+@pytest.mark.parametrize(
     ("outputs", "loss"),
     [
         pytest.param(5, behind(of_softmax, of_all(F.mse_loss)), id="squared error of a softmax"),

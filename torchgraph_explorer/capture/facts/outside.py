@@ -18,7 +18,10 @@ from torchgraph_explorer.capture.facts.negated import along
 from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid
 
 MOST_ELEMENTS, LEAST_PLACES = 1 << 11, 8
-"""Elements of an output of classes that are looked at, and places of one with very many classes."""
+"""Elements of an output that are looked at, and places of one with very many classes."""
+
+LEAST_SLOPE = 1e-2
+"""Least slope of a sigmoid or tanh where it is looked at: where it is flatter, its gradients are rounded."""
 
 
 def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -36,7 +39,8 @@ def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
     of_classes = [_over_classes(*one) for one in layouts if one[0].shape[-1] > 2]
     values, gradient = (_some_places(one.reshape(-1, 1)) for one in (values, gradient))
     shares = values.sigmoid()
-    off, focus, count = off_sigmoid(shares, gradient / (shares * (1 - shares)).clamp(min=TINY))
+    slopes = shares * (1 - shares)
+    off, focus, count = off_sigmoid(shares, torch.where(slopes > LEAST_SLOPE, gradient / slopes, 0.0))
     return [
         *(torch.stack(of_classes).amin(0).unbind() if of_classes else [far] * 6),
         off_sigmoid(values, gradient)[0],
@@ -57,11 +61,12 @@ def of_two_classes(values: Tensor, gradient: Tensor) -> list[Tensor]:
         gradient: The gradient of the loss at it, of the same shape.
     """
     values, gradient = (one.movedim(1, -1) if one.shape[1] == 2 else one for one in first_samples(values, gradient))
-    pull, sums = gradient[..., 1], gradient.sum(-1).abs().max() / gradient.abs().max().clamp(min=TINY)
+    sums = gradient.sum(-1).abs().max() / gradient.abs().max().clamp(min=TINY)
     difference = values[..., 1] - values[..., 0]
-    shares = difference.sigmoid()
+    shares, others = difference.sigmoid(), (-difference).sigmoid()
+    pull = torch.where(shares < others, gradient[..., 1], -gradient[..., 0])  # of the rarer one, which is less rounded
     found = [sums]
-    for logits, slopes in ((difference, 1), (2 * shares - 1, 2 * shares * (1 - shares))):
+    for logits, slopes in ((difference, 1), (shares - others, 2 * shares * others)):
         found += [*off_sigmoid(logits, pull / slopes), logits.std()]
     return found
 
@@ -81,8 +86,8 @@ def _over_classes(values: Tensor, gradient: Tensor) -> Tensor:
             _off(values, gradient),
             behind,
             behind / shares.std().clamp(min=TINY),
-            _off(logistic, gradient / (logistic * (1 - logistic)).clamp(min=TINY)),
-            _off(squashed, gradient / (1 - squashed.square()).clamp(min=TINY)),
+            _off_behind(logistic, gradient, slopes=logistic * (1 - logistic)),
+            _off_behind(squashed, gradient, slopes=1 - squashed.square()),
             _off_behind_relu(values, gradient),
         ]
     )
@@ -100,6 +105,13 @@ def _off(logits: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest."""
     left, _ = along(gradient, logits.softmax(-1), gradient.abs().argmax(-1))
     return left.max() / gradient.abs().max().clamp(min=TINY)
+
+
+def _off_behind(logits: Tensor, gradient: Tensor, *, slopes: Tensor) -> Tensor:
+    """As `_off`, of what an activation with these slopes gives, at the places where it is flat for no class."""
+    is_seen = (slopes > LEAST_SLOPE).all(-1, keepdim=True)
+    pull = torch.where(is_seen, gradient / slopes, 0.0)
+    return torch.where((pull != 0).any(), _off(logits, pull), FAR)
 
 
 def _off_behind_relu(values: Tensor, gradient: Tensor) -> Tensor:

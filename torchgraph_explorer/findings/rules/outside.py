@@ -25,6 +25,9 @@ outputs themselves. Where outputs are near 0, a tanh or sigmoid changes little, 
 ROUNDING = 1e-5
 """Largest distance of gradients that may be rounding alone. Probabilities that are so much alike tell nothing."""
 
+UNKNOWN = 1e9
+"""A distance from here on is not known, as where an activation is flat everywhere."""
+
 MOST_USUAL_FOCUS = 2
 """Largest exponent of a focal loss that is taken for one: with larger ones, it resembles a squared error."""
 
@@ -92,7 +95,8 @@ def activation_between(evidence: Evidence, output: TrainedOutput) -> Finding | N
     """The outputs go through a sigmoid, tanh or ReLU, and the loss takes what it gives for logits of classes."""
     known = [(row, _Classes(*numbers[:6])) for row, numbers in _numbers(evidence, output, "outside")]
     for name, consequence in _BOUNDED.items():
-        rows = _where([(row, True, getattr(one, name.lower()) < min(EXACT, BETTER * one.plain)) for row, one in known])
+        seen = [(row, one.plain, getattr(one, name.lower())) for row, one in known]
+        rows = _where([(row, off < UNKNOWN, off < min(EXACT, BETTER * plain)) for row, plain, off in seen])
         if rows is not None:
             return finding(
                 evidence,
@@ -124,11 +128,11 @@ def _softmax(one: _Classes) -> tuple[bool, bool]:
 
 def _again(sums: float, plain: _Labels, behind: _Labels) -> tuple[bool, bool]:
     """The same of a sigmoid's sigmoid, where `plain` are the numbers of a loss of the outputs themselves."""
-    return behind.tells, _is_exact(sums, behind) and behind.off < BETTER * plain.off
+    return behind.tells, _is_exact(sums, behind) and not behind.off >= BETTER * plain.off  # which may be NaN
 
 
 def _is_exact(sums: float, labels: _Labels) -> bool:
-    return max(sums, labels.off) < EXACT and labels.focus <= MOST_USUAL_FOCUS
+    return sums < EXACT and labels.off < EXACT and labels.focus <= MOST_USUAL_FOCUS
 
 
 def _numbers(evidence: Evidence, output: TrainedOutput, kind: OperationKind) -> list[tuple[int, tuple[float, ...]]]:
