@@ -19,7 +19,9 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import nonfinite_origin
 from torchgraph_explorer.capture.call_context import is_captured, is_no_step
+from torchgraph_explorer.capture.facts.names import named_parameters
 from torchgraph_explorer.capture.mode_stack import are_modes_on
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
 from torchgraph_explorer.capture.unwrap import unwrapped
@@ -57,13 +59,14 @@ class FiniteChecks:
         self._late: dict[str, _Late] = {}
         self._paces = {"output": _Pace(), "gradient": _Pace()}
         self._latest = -1  # the step whose output was looked at last
+        self._between = -1  # the latest step that is not logged; -1 if a logged one came after it
         self._passed: _Passed | None = None
 
     def look_at_output(
         self, output: object, step: int, *, model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         """The model, called with `args` and `kwargs`, has returned. Minus infinity may be meant, where it masks."""
-        pace = self._paces["output"]
+        pace, self._between = self._paces["output"], step
         if "output" in self._over:
             return
         if not pace.is_due():
@@ -104,10 +107,10 @@ class FiniteChecks:
 
     def forget(self) -> None:
         """A step is logged: what came before it needs no look any more."""
-        self._passed, self._latest = None, -1
+        self._passed, self._between = None, -1
 
     def look_back(self, model: nn.Module, step: int, *, has_failed: bool) -> None:
-        """The training has ended, in this step: look at what it last left.
+        """The training has ended, in this step: look at what it last left, if its latest step was not logged.
 
         That is the output of its last step, if it was not looked at and is still there, and one of the first
         parameters, which updates may have made not finite, if it is in host memory. If an exception has ended the
@@ -115,15 +118,17 @@ class FiniteChecks:
         scaler has skipped the update.
         """
         passed, self._passed = self._passed, None
-        latest = self._latest if passed is None else passed.step
+        if self._between < 0:
+            return
         output = None if passed is None else passed.output()
         if passed is not None and output is not None and "output" not in self._over and output.requires_grad:
             self._look("output", passed.step, [output], origin=lambda: _origin_of(passed, model))
         with NoDispatch():
-            trained = [one for one in unwrapped(model).parameters() if one.requires_grad and one.numel() <= LARGEST]
+            known = named_parameters(modules_by_name(unwrapped(model))).values()
+            trained = [one for _, one in known if one.requires_grad and one.numel() <= LARGEST]
             gradients = [one for one in map(gradient_of, trained) if one is not None]
-        if has_failed and latest >= 0 and not self._over:
-            self._look("gradient", latest, gradients[:FEW], origin=lambda: nonfinite_origin.of_gradient(model))
+        if has_failed and not self._over:
+            self._look("gradient", self._between, gradients[:FEW], origin=lambda: nonfinite_origin.of_gradient(model))
         if not self._over:
             some = [one for one in trained[:FEW] if one.is_cpu and _can_be_read(one)]
             self._look("parameter", step, some, origin=lambda: nonfinite_origin.of_output(model, (), {}))

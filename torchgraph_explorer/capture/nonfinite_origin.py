@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from torchgraph_explorer.capture.facts.names import named_parameters
+from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import input_tensors
 from torchgraph_explorer.capture.unwrap import unwrapped
@@ -27,7 +29,7 @@ def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, o
     """
     inputs = [(path, one) for path, one in input_tensors(args, kwargs) if one.is_floating_point()]
     found = _origin("input", inputs, may_mask=True)
-    return found if found is None or found.count else _origin("parameter", nn.Module.named_parameters(unwrapped(model)))
+    return found if found is None or found.count else _origin("parameter", _parameters(model))
 
 
 def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigin | None:
@@ -36,14 +38,18 @@ def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigi
     None if one of them cannot be read without waiting. Also if no gradient is finite and the model `is_updated` with
     them, since nothing is known of the parameters before that.
     """
-    gradients = ((name, gradient_of(one)) for name, one in nn.Module.named_parameters(unwrapped(model)))
+    gradients = ((name, gradient_of(one)) for name, one in _parameters(model))
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))
     if found is None or found.count < found.total:
         return found
     if is_updated:
         return None
-    parameters = _origin("parameter", nn.Module.named_parameters(unwrapped(model)))
+    parameters = _origin("parameter", _parameters(model))
     return parameters if parameters is not None and parameters.count else found
+
+
+def _parameters(model: nn.Module) -> Iterable[tuple[str, Tensor]]:
+    return named_parameters(modules_by_name(unwrapped(model))).values()
 
 
 def _origin(
