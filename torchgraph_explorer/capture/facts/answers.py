@@ -123,7 +123,7 @@ class Answers:
         self._token_rows: list[_TokenRows] = []
         self._numbers: tuple[int, list[Row]] | None = None
         self._targets: Row | None = None
-        self._further = EachOutput(self._look_further, lock, sizes=range(LEAST_SAMPLES, MOST_WEIGHED + 1))
+        self._further = EachOutput(self._look_at_each, lock, sizes=range(LEAST_SAMPLES, MOST_WEIGHED + 1))
 
     def begin(self, inputs: Described) -> None:
         """The model is called with `inputs`. What an earlier pass without gradients left is dropped."""
@@ -210,14 +210,14 @@ class Answers:
             self._note("policy", "", policy_weights(values, gradient))
             self._note("unseen", "", classes_without_answer(gradient))
         if 1 <= values.dim() <= MOST_DIMENSIONS:
-            self._look_further(self._path, values, gradient)
+            self._look_at_each(self._path, values, gradient)
             self._note("binary", "", binary_labels(values, gradient))
         if self._series is not None:
             self._note("ahead", "", [_off_ahead(self._series, values - gradient * (values.numel() / 2))])
         if self._given is not None:
             self._note("copied", "", _nearest(self._given, (values - gradient * (values.numel() / 2)).reshape(-1)))
 
-    def _look_further(self, path: str, values: Tensor, gradient: Tensor) -> None:
+    def _look_at_each(self, path: str, values: Tensor, gradient: Tensor) -> None:
         if values.dim() <= MOST_DIMENSIONS:
             self._note("twice", path, applied_again(values, gradient))
             self._note("outside", path, behind_activations(values, gradient))
