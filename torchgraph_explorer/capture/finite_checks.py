@@ -19,12 +19,9 @@ from torch.optim import Optimizer
 
 from torchgraph_explorer.capture import nonfinite_origin
 from torchgraph_explorer.capture.call_context import is_captured, is_no_step
-from torchgraph_explorer.capture.facts.names import named_parameters
 from torchgraph_explorer.capture.mode_stack import are_modes_on
-from torchgraph_explorer.capture.modules_by_name import modules_by_name
 from torchgraph_explorer.capture.no_dispatch import FLOATS, ORDINARY, NoDispatch, gradient_of, has_memory, is_readable
 from torchgraph_explorer.capture.tensor_tree import tensors
-from torchgraph_explorer.capture.unwrap import unwrapped
 from torchgraph_explorer.schema import NotFiniteOrigin
 
 SHARE = 0.003
@@ -124,7 +121,7 @@ class FiniteChecks:
         if passed is not None and output is not None and "output" not in self._over and output.requires_grad:
             self._look("output", passed.step, [output], origin=lambda: _origin_of(passed, model))
         with NoDispatch():
-            known = named_parameters(modules_by_name(unwrapped(model))).values()
+            known = nonfinite_origin.parameters_of(model)
             trained = [one for _, one in known if one.requires_grad and one.numel() <= LARGEST]
             gradients = [one for one in map(gradient_of, trained) if one is not None]
         if has_failed and not self._over:

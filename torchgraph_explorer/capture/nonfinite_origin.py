@@ -29,7 +29,7 @@ def of_output(model: nn.Module, args: tuple[object, ...], kwargs: Mapping[str, o
     """
     inputs = [(path, one) for path, one in input_tensors(args, kwargs) if one.is_floating_point()]
     found = _origin("input", inputs, may_mask=True)
-    return found if found is None or found.count else _origin("parameter", _parameters(model))
+    return found if found is None or found.count else _origin("parameter", parameters_of(model))
 
 
 def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigin | None:
@@ -38,17 +38,18 @@ def of_gradient(model: nn.Module, *, is_updated: bool = False) -> NotFiniteOrigi
     None if one of them cannot be read without waiting. Also if no gradient is finite and the model `is_updated` with
     them, since nothing is known of the parameters before that.
     """
-    gradients = ((name, gradient_of(one)) for name, one in _parameters(model))
+    gradients = ((name, gradient_of(one)) for name, one in parameters_of(model))
     found = _origin("gradient", ((name, one) for name, one in gradients if one is not None))
     if found is None or found.count < found.total:
         return found
     if is_updated:
         return None
-    parameters = _origin("parameter", _parameters(model))
+    parameters = _origin("parameter", parameters_of(model))
     return parameters if parameters is not None and parameters.count else found
 
 
-def _parameters(model: nn.Module) -> Iterable[tuple[str, Tensor]]:
+def parameters_of(model: nn.Module) -> Iterable[tuple[str, Tensor]]:
+    """The parameters of the model that have values, with their names."""
     return named_parameters(modules_by_name(unwrapped(model))).values()
 
 

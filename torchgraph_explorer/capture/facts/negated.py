@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.facts.label_losses import TINY
-from torchgraph_explorer.capture.facts.twice import FAR, first_samples
+from torchgraph_explorer.capture.facts.policies import along
+from torchgraph_explorer.capture.facts.twice import FAR, first_samples, with_classes_last
 
 NORMALISED = 1e-4
 """Largest logarithm of the sum of the probabilities whose logarithms an output may be: it is rounding."""
@@ -28,15 +29,14 @@ def signs(values: Tensor, gradient: Tensor) -> list[Tensor]:
     values, gradient = first_samples(values, gradient)
     share = samples / len(values)
     far = torch.full((), FAR, device=values.device)
-    layouts = [(values.movedim(1, -1), gradient.movedim(1, -1))] if values.dim() > 1 else []
-    if values.dim() == 3:
-        layouts.append((values, gradient))
+    layouts = with_classes_last(values, gradient)
     found = [_of_classes(*one, share) for one in layouts if one[0].shape[-1] > 2] or [torch.stack([far] * 4)]
     best = torch.stack(found)
-    if any(one.shape[-1] == 2 for one, _ in layouts):
-        values, gradient = (one.movedim(1, -1) if one.shape[1] == 2 else one for one in (values, gradient))
-        values, gradient = values[..., 1] - values[..., 0], gradient[..., 1]
-    return [*best[best[:, 0].argmin()].unbind(), *_of_labels(values, gradient, share)]
+    best = best.index_select(0, best[:, 0].argmin().reshape(1))  # a number as an index would be waited for
+    for of_two, pull in layouts[::-1]:
+        if of_two.shape[-1] == 2:
+            values, gradient = of_two[..., 1] - of_two[..., 0], pull[..., 1]
+    return [*best[0].unbind(), *_of_labels(values, gradient, share)]
 
 
 def _of_classes(logits: Tensor, gradient: Tensor, share: float) -> Tensor:
@@ -45,14 +45,14 @@ def _of_classes(logits: Tensor, gradient: Tensor, share: float) -> Tensor:
     is_logarithm = (logits.logsumexp(-1).abs() < NORMALISED).all()  # whose cross entropy takes one of each place
     shares = torch.where(is_logarithm, 0.0, logits.softmax(-1))
     # The right answer has the most negative gradient, or the most positive one where the sign is wrong.
-    of_loss, of_negative = (along(gradient, shares, at(-1)) for at in (gradient.argmin, gradient.argmax))
+    of_loss, of_negative = (without_answer(gradient, shares, at(-1)) for at in (gradient.argmin, gradient.argmax))
     is_loss = of_loss[0] <= of_negative[0]
     off, weights = (torch.where(is_loss, *both) for both in zip(of_loss, of_negative, strict=True))
     off = off.max() / gradient.abs().max().clamp(min=TINY)
     return torch.stack([off, *_ends(weights, is_counted), is_counted.sum() * share])
 
 
-def along(gradient: Tensor, shares: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+def without_answer(gradient: Tensor, shares: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
     """What is left of the gradients at each place without a multiple of `shares - answer`, at most; and that multiple.
 
     Args:
@@ -61,8 +61,8 @@ def along(gradient: Tensor, shares: Tensor, answers: Tensor) -> tuple[Tensor, Te
         answers: The number of a class for each place, `[...]`.
     """
     away = shares - torch.zeros_like(shares).scatter_(-1, answers[..., None], 1)
-    weights = (gradient * away).sum(-1) / away.square().sum(-1).clamp(min=TINY)
-    return (gradient - weights[..., None] * away).abs().amax(-1), weights
+    weights = along(gradient, away)
+    return (gradient - weights * away).abs().amax(-1), weights.squeeze(-1)
 
 
 def _of_labels(logits: Tensor, gradient: Tensor, share: float) -> list[Tensor]:

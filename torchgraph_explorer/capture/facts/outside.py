@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from torchgraph_explorer.capture.facts.label_losses import TINY
-from torchgraph_explorer.capture.facts.negated import along
-from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid
+from torchgraph_explorer.capture.facts.negated import without_answer
+from torchgraph_explorer.capture.facts.policies import along
+from torchgraph_explorer.capture.facts.twice import FAR, first_samples, off_sigmoid, with_classes_last
 
 MOST_ELEMENTS, LEAST_PLACES = 1 << 11, 8
 """Elements of an output that are looked at, and places of one with very many classes."""
@@ -33,10 +34,7 @@ def behind_activations(values: Tensor, gradient: Tensor) -> list[Tensor]:
     """
     values, gradient = first_samples(values, gradient)
     far = torch.full((), FAR, device=values.device)
-    layouts = [(values.movedim(1, -1), gradient.movedim(1, -1))] if values.dim() > 1 else []
-    if values.dim() == 3:
-        layouts.append((values, gradient))
-    of_classes = [_over_classes(*one) for one in layouts if one[0].shape[-1] > 2]
+    of_classes = [_over_classes(*one) for one in with_classes_last(values, gradient) if one[0].shape[-1] > 2]
     values, gradient = (_some_places(one.reshape(-1, 1)) for one in (values, gradient))
     shares = values.sigmoid()
     slopes = shares * (1 - shares)
@@ -103,7 +101,7 @@ def _some_places(tensor: Tensor) -> Tensor:
 
 def _off(logits: Tensor, gradient: Tensor) -> Tensor:
     """How far the gradients are from `weight * (softmax - answer)`, with a weight for each place, over the largest."""
-    left, _ = along(gradient, logits.softmax(-1), gradient.abs().argmax(-1))
+    left, _ = without_answer(gradient, logits.softmax(-1), gradient.abs().argmax(-1))
     return left.max() / gradient.abs().max().clamp(min=TINY)
 
 
@@ -120,11 +118,6 @@ def _off_behind_relu(values: Tensor, gradient: Tensor) -> Tensor:
     shares = values.relu().softmax(-1) * is_on
     answers = gradient.abs().argmax(-1, keepdim=True)
     seen = shares - torch.zeros_like(shares).scatter_(-1, answers, 1)
-    off = torch.minimum(*(_rest(gradient, one).abs().amax(-1) for one in (shares, seen * is_on)))
+    left = [gradient - along(gradient, one) * one for one in (shares, seen * is_on)]
+    off = torch.minimum(*(one.abs().amax(-1) for one in left))
     return off.max() / gradient.abs().max().clamp(min=TINY)
-
-
-def _rest(vectors: Tensor, direction: Tensor) -> Tensor:
-    """What is left of each vector without its part along `direction`."""
-    length = direction.square().sum(-1, keepdim=True).clamp(min=TINY)
-    return vectors - (vectors * direction).sum(-1, keepdim=True) / length * direction

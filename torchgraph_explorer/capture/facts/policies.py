@@ -45,11 +45,11 @@ def weighed_logarithms(logits: Tensor, gradient: Tensor) -> Weighed:
     away = shares - torch.zeros_like(logits).scatter_(-1, answers, 1)
     entropy = -(shares * logarithms).sum(-1, keepdim=True)
     of_entropy = shares * (logarithms + entropy)
-    rest, rest_of_entropy = (one - _along(one, away) * away for one in (gradient, of_entropy))
+    rest, rest_of_entropy = (one - along(one, away) * away for one in (gradient, of_entropy))
     share = (rest * rest_of_entropy).sum() / rest_of_entropy.square().sum().clamp(min=TINY)
     largest = gradient.abs().max().clamp(min=TINY)
     off = (rest - share * rest_of_entropy).abs().max() / largest
-    return Weighed(off, _along(gradient - share * of_entropy, away).squeeze(-1))
+    return Weighed(off, along(gradient - share * of_entropy, away).squeeze(-1))
 
 
 def policy_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
@@ -58,7 +58,7 @@ def policy_weights(logits: Tensor, gradient: Tensor) -> list[Tensor]:
     return [off, weights.min(), weights.max()]
 
 
-def _along(vectors: Tensor, direction: Tensor) -> Tensor:
+def along(vectors: Tensor, direction: Tensor) -> Tensor:
     """By which multiple of `direction` each of the vectors comes closest to zero, `[..., 1]`."""
     length = direction.square().sum(-1, keepdim=True).clamp(min=TINY)
     return (vectors * direction).sum(-1, keepdim=True) / length

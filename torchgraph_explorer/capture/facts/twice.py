@@ -32,10 +32,8 @@ def applied_again(values: Tensor, gradient: Tensor) -> list[Tensor]:
     """
     values, gradient = first_samples(values, gradient)
     some = torch.full((), FAR, device=values.device)
-    if values.dim() > 1:
-        some = torch.minimum(some, _off_softmax(values.movedim(1, -1), gradient.movedim(1, -1)))
-    if values.dim() == 3:
-        some = torch.minimum(some, _off_softmax(values, gradient))
+    for one in with_classes_last(values, gradient):
+        some = torch.minimum(some, _off_softmax(*one))
     return [some, *off_sigmoid(values, gradient)]
 
 
@@ -43,6 +41,12 @@ def first_samples(values: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     """Those of the first samples, with `MOST_COMPARED` elements, or of `LEAST_COMPARED` samples if that is more."""
     samples = max(LEAST_COMPARED, MOST_COMPARED * len(values) // max(values.numel(), 1))
     return values[:samples], gradient[:samples]
+
+
+def with_classes_last(values: Tensor, gradient: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Both with the classes as the last dimension, which may be the second one, or the last of three."""
+    found = [(values.movedim(1, -1), gradient.movedim(1, -1))] if values.dim() > 1 else []
+    return [*found, (values, gradient)] if values.dim() == 3 else found
 
 
 def _off_softmax(logits: Tensor, gradient: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def softmax_again(evidence: Evidence, output: TrainedOutput) -> Finding | None:
             ]
         )
     if rows is not None:
-        return _found(evidence, output, rows, activation="softmax", loss="cross_entropy")
+        return _again_at(evidence, output, rows, activation="softmax", loss="cross_entropy")
     rows = _where(
         [
             (row, *_again(0.0, _Labels(numbers[6], 0, *numbers[9:]), _Labels(*numbers[7:])))
@@ -76,7 +76,7 @@ def softmax_again(evidence: Evidence, output: TrainedOutput) -> Finding | None:
         ]
     )
     if rows is not None:
-        return _found(evidence, output, rows, activation="sigmoid", loss="binary_cross_entropy_with_logits")
+        return _again_at(evidence, output, rows, activation="sigmoid", loss="binary_cross_entropy_with_logits")
     return None
 
 
@@ -98,13 +98,11 @@ def activation_between(evidence: Evidence, output: TrainedOutput) -> Finding | N
         seen = [(row, one.plain, getattr(one, name.lower())) for row, one in known]
         rows = _where([(row, off < UNKNOWN, off < min(EXACT, BETTER * plain)) for row, plain, off in seen])
         if rows is not None:
-            return finding(
+            return _found(
                 evidence,
-                "activation-before-loss",
-                "warning",
-                at=output.series,
-                rows=rows,
-                numbers={"steps": len(rows)},
+                output,
+                rows,
+                kind="activation-before-loss",
                 text=f"The gradient that comes back to {named(output.series.module)} is that of a {name} of its "
                 f"outputs, which a loss takes for logits, as `cross_entropy` does: {consequence}.",
                 advice=f"Hand the outputs to the loss as they are, without {name}: the loss applies a softmax.",
@@ -151,16 +149,21 @@ def _where(seen: list[tuple[int, bool, bool]]) -> Rows | None:
     return np.array([row for row, _ in rows]) if len(rows) >= LEAST_STEPS and all(so for _, so in rows) else None
 
 
-def _found(evidence: Evidence, output: TrainedOutput, rows: Rows, *, activation: str, loss: str) -> Finding:
-    return finding(
+def _again_at(evidence: Evidence, output: TrainedOutput, rows: Rows, *, activation: str, loss: str) -> Finding:
+    """The finding that the loss applies an activation to what that already gives of the output."""
+    return _found(
         evidence,
-        "softmax-before-loss",
-        "warning",
-        at=output.series,
-        rows=rows,
-        numbers={"steps": len(rows)},
+        output,
+        rows,
+        kind="softmax-before-loss",
         text=f"The gradient that comes back to {named(output.series.module)} is that of a {activation} of its outputs, "
         f"to which the loss applies another one, as `{loss}` does. Such a loss cannot get small.",
         advice=f"Hand the outputs to the loss as they are, without {activation}: the loss applies it. Apply it "
         "yourself only to show or use probabilities.",
     )
+
+
+def _found(evidence: Evidence, output: TrainedOutput, rows: Rows, *, kind: str, text: str, advice: str) -> Finding:
+    """A finding at the model's output."""
+    numbers = {"steps": float(len(rows))}
+    return finding(evidence, kind, "warning", at=output.series, rows=rows, numbers=numbers, text=text, advice=advice)

@@ -136,9 +136,7 @@ def _beyond_all_outputs(evidence: Evidence) -> Iterator[Finding]:
     is_late = 2 * steps >= steps[0] + steps[-1]
     ranges, middles = high - low, (high + low) / 2
     stay = np.ptp(middles) < STAY * abs(means[-1] - means[0])
-    vary = (
-        ranges > ROUNDING * np.abs(middles)
-    ).all()  # one label for all samples, as a discriminator may have, is none
+    vary = (ranges > ROUNDING * np.abs(middles)).all()  # not one label for all samples, as a discriminator may have
     gaps = np.maximum(low - most, least - high)[is_late] / ranges[is_late]
     if not stay or not vary or len(gaps) < LEAST_LATE or not (gaps > 1).all():
         return

@@ -158,9 +158,7 @@ def _one_of_two_left_out(
     rows = [row for row, _ in seen]
     if not (evidence.peaks[rows, column] < SATURATED).all():
         return
-    if not (
-        evidence.column("std", column)[rows] > 0
-    ).all():  # one answer for all samples is right for one of the labels
+    if not (evidence.column("std", column)[rows] > 0).all():  # one answer for all is right for one of the labels
         return
     label = int(1 - answers.pop())
     yield finding(
